@@ -1,0 +1,1 @@
+"""Where SQL runs: engines turn sealed user SQL over Arrow streams into an Arrow stream."""

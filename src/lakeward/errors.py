@@ -1,0 +1,232 @@
+"""The one error tree: everything that Lakeward raises on purpose, with fields, what is safe, and the next command.
+
+    LakewardError                          exit 1
+    ├── UsageError                         exit 2   what was asked for can't be meant
+    │   ├── SettingsError                           a setting is missing, unknown or contradictory
+    │   ├── InvalidName                             a human name that can't be stored
+    │   ├── NameTaken                               the name, or a twin of it, is in use under its parent
+    │   ├── UnknownObject                           no such catalog, schema, dataset, pipeline, arm …
+    │   │   └── UnknownVersion                      the dataset has no such committed version
+    │   └── SchemaError                             a column, type or key declaration is refused
+    ├── DataError                          exit 1   the data is refused; nothing was written
+    │   ├── ValueRefused                            one value can't be stored without loss
+    │   ├── ColumnMismatch                          the input's columns are not the dataset's
+    │   ├── EmptyReplace                            replace by zero rows was not asked for
+    │   └── SourceFileError                         a file is not what it claims to be
+    ├── PipelineError                      exit 1
+    │   ├── SpecError                      exit 2   the project or a pipeline file is wrong
+    │   ├── SqlError                       exit 2   user SQL is wrong, or reaches for what it may not
+    │   ├── ComputeError                            the query failed while it ran
+    │   └── ExpectationFailed              exit 5   the audit refused the prepared version
+    ├── ConflictError                      exit 6   somebody else holds or changed the thing
+    │   ├── LockTimeout                             the dataset's open slot stayed taken
+    │   ├── LeaseLost                               our lease or fence is gone: the write was aborted
+    │   ├── RouteChanged                            the dataset's route moved on while we wrote
+    │   └── Diverged                                another engine moved the table's main branch
+    ├── StorageError                       exit 1
+    │   ├── ArmNotCurrent                           the arm does not hold the version that was asked for
+    │   ├── ParityMismatch                 exit 4   the two arms differ
+    │   ├── CatalogError                            the Iceberg catalog refused or did not answer
+    │   └── StorageFull                             no space left where data or metadata goes
+    └── ControlError                       exit 1
+        ├── DatabaseUnavailable                     Postgres can't be reached
+        ├── EmbeddedPostgresError                   the embedded server can't be started or stopped
+        │   └── UnsupportedPlatform                 no embedded binaries for this machine
+        └── HomeNotWritable                         the workspace directory can't be used
+
+An error's text has up to three parts: what is wrong (naming the thing), what is safe, and the next command to run.
+Its fields carry the same facts for programs; `to_json` is what `--output json` prints.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class LakewardError(Exception):
+    """Base of every error that Lakeward raises on purpose.
+
+    Args:
+        message: what is wrong, naming the thing.
+        safe: what has not been harmed ("the dataset is unchanged at version 3").
+        next_step: the command or action that leads out.
+        fields: the facts of the message for programs; values are plain JSON types.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        safe: str | None = None,
+        next_step: str | None = None,
+        **fields: object,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.safe = safe
+        self.next_step = next_step
+        self.fields = fields
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.safe:
+            parts.append(f"Safe: {self.safe}")
+        if self.next_step:
+            parts.append(f"Next: {self.next_step}")
+        return "\n".join(parts)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the error as the JSON object that `--output json` prints."""
+        return {
+            "error": type(self).__name__,
+            "message": self.message,
+            "safe": self.safe,
+            "next_steps": [self.next_step] if self.next_step else [],
+            "exit_code": self.exit_code,
+            "fields": {
+                name: value if isinstance(value, str | int | float | bool | list | dict | type(None)) else str(value)
+                for name, value in self.fields.items()
+            },
+        }
+
+
+class UsageError(LakewardError):
+    """What was asked for can't be meant."""
+
+    exit_code = 2
+
+
+class SettingsError(UsageError):
+    """A setting is missing, unknown or contradictory."""
+
+
+class InvalidName(UsageError):
+    """A human name that can't be stored."""
+
+
+class NameTaken(UsageError):
+    """The name, or a twin of it that differs only in case or Unicode form, is in use under its parent."""
+
+
+class UnknownObject(UsageError):
+    """No such catalog, schema, dataset, pipeline, arm …"""
+
+
+class UnknownVersion(UnknownObject):
+    """The dataset has no such committed version."""
+
+
+class SchemaError(UsageError):
+    """A column, type or key declaration is refused."""
+
+
+class DataError(LakewardError):
+    """The data is refused; nothing was written."""
+
+
+class ValueRefused(DataError):
+    """One value can't be stored without loss. Fields: `dataset`, `column`, `row` (1-based), `key`, `value`."""
+
+
+class ColumnMismatch(DataError):
+    """The input's columns are not the dataset's. Fields: `dataset`, `missing`, `unexpected`."""
+
+
+class EmptyReplace(DataError):
+    """A replace by zero rows that was not asked for with `allow_empty`."""
+
+
+class SourceFileError(DataError):
+    """A file is not what it claims to be. Fields: `path`, `line` (1-based), `column`."""
+
+
+class PipelineError(LakewardError):
+    """A pipeline can't be read, planned or run."""
+
+
+class SpecError(PipelineError):
+    """The project or a pipeline file is wrong. Fields: `file`, `line` (1-based)."""
+
+    exit_code = 2
+
+
+class SqlError(PipelineError):
+    """User SQL is wrong, or reaches for what it may not. The message shows the place with a caret."""
+
+    exit_code = 2
+
+
+class ComputeError(PipelineError):
+    """The query failed while it ran."""
+
+
+class ExpectationFailed(PipelineError):
+    """The audit refused the prepared version; the previous version stays in place."""
+
+    exit_code = 5
+
+
+class ConflictError(LakewardError):
+    """Somebody else holds or changed the thing."""
+
+    exit_code = 6
+
+
+class LockTimeout(ConflictError):
+    """The dataset's open slot stayed taken. Fields: `dataset`, `holder`, `host`, `pid`, `age_seconds`, `build`."""
+
+
+class LeaseLost(ConflictError):
+    """Our lease or fence is gone: the write was aborted and another may go on."""
+
+
+class RouteChanged(ConflictError):
+    """The dataset's route moved on while we wrote; the write was aborted and can be repeated."""
+
+
+class Diverged(ConflictError):
+    """Another engine moved the table's `main`; reads stay at the last committed version."""
+
+
+class StorageError(LakewardError):
+    """An arm, or the facade over the arms, can't do what was asked."""
+
+
+class ArmNotCurrent(StorageError):
+    """The arm does not hold the version that was asked for."""
+
+
+class ParityMismatch(StorageError):
+    """The two arms differ."""
+
+    exit_code = 4
+
+
+class CatalogError(StorageError):
+    """The Iceberg catalog refused or did not answer."""
+
+
+class StorageFull(StorageError):
+    """No space left where data or metadata goes."""
+
+
+class ControlError(LakewardError):
+    """The control plane can't be used."""
+
+
+class DatabaseUnavailable(ControlError):
+    """Postgres can't be reached. Never carries the connection's password."""
+
+
+class EmbeddedPostgresError(ControlError):
+    """The embedded server can't be started or stopped."""
+
+
+class UnsupportedPlatform(EmbeddedPostgresError):
+    """There are no embedded binaries for this machine."""
+
+
+class HomeNotWritable(ControlError):
+    """The workspace directory can't be created or written."""

@@ -1,0 +1,1 @@
+"""Puts the rooms together: settings, opening a workspace, and the handles that the public API returns."""
