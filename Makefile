@@ -63,7 +63,7 @@ types: setup
 	@$(BIN)/mypy --strict src
 
 layers: setup
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 tidy: setup
 	@$(BIN)/python -m pytest -q tests/unit/test_tidy.py
