@@ -1,0 +1,171 @@
+"""The connection to Postgres: one engine per workspace, named queries from SQL files, driver errors under our names.
+
+Works behind a pooler in transaction mode: no session settings, no session locks, no server-side prepared statements.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+import sqlalchemy
+from sqlalchemy.engine import URL, make_url
+
+from lakeward.errors import DatabaseUnavailable, SettingsError, StorageFull
+
+MINIMUM_SERVER = 150_000
+"""PostgreSQL 15, as `server_version_num` counts."""
+
+_QUERY = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+class Queries:
+    """The named statements of one `.sql` file that stands beside the module that runs them.
+
+    Each begins with `-- name: <name>` and goes on to the next; parameters are written `:name`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        parts = _QUERY.split(path.read_text(encoding="utf-8"))
+        self._statements = {
+            name: sqlalchemy.text(body.strip().rstrip(";")) for name, body in zip(parts[1::2], parts[2::2], strict=True)
+        }
+
+    def __getitem__(self, name: str) -> sqlalchemy.TextClause:
+        return self._statements[name]
+
+    @classmethod
+    def beside(cls, module_file: str) -> Queries:
+        """Return the queries of `<module>.sql` next to `module_file` (pass `__file__`)."""
+        return cls(Path(module_file).with_suffix(".sql"))
+
+
+class Database:
+    """One Postgres database that holds a workspace.
+
+    Args:
+        url: a libpq URL, `postgresql://user:password@host:port/database?…`.
+
+    Raises:
+        SettingsError: the URL is not one of Postgres.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = _parse(url)
+        # prepare_threshold=None: a pooler in transaction mode gives the next transaction another server session, where
+        # a prepared statement of ours doesn't exist.
+        self.engine = sqlalchemy.create_engine(
+            self._url,
+            pool_size=4,
+            max_overflow=16,
+            pool_pre_ping=True,
+            connect_args={"prepare_threshold": None, "application_name": "lakeward"},
+        )
+
+    @property
+    def libpq_url(self) -> str:
+        """The URL for libpq clients (ADBC, psql), password included: never print it."""
+        return self._url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+    @property
+    def sqlalchemy_url(self) -> str:
+        """The URL for SQLAlchemy clients, password included: never print it."""
+        return self._url.render_as_string(hide_password=False)
+
+    @property
+    def display_url(self) -> str:
+        """The URL for people: without user, password and parameters other than the socket directory."""
+        host = self._url.host or self._url.query.get("host") or "localhost"
+        return f"postgresql://{host}/{self._url.database or ''}"
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlalchemy.Connection]:
+        """One transaction: committed when the block ends, rolled back when it raises.
+
+        Raises:
+            DatabaseUnavailable: Postgres can't be reached, or went away.
+            StorageFull: it has no space left.
+        """
+        with self._named_errors(), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def driver(self) -> Iterator[psycopg.Connection[Any]]:
+        """A pooled psycopg connection for COPY and other driver work; the block commits for itself."""
+        with self._named_errors(), self.engine.connect() as connection:
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, psycopg.Connection)
+            yield driver
+
+    def fetch(
+        self, query: sqlalchemy.TextClause, parameters: Mapping[str, object] | None = None
+    ) -> list[sqlalchemy.RowMapping]:
+        """Run one statement in a transaction of its own and return its rows."""
+        with self.transaction() as connection:
+            result = connection.execute(query, dict(parameters or {}))
+            return list(result.mappings()) if result.returns_rows else []
+
+    def close(self) -> None:
+        """Close every pooled connection."""
+        self.engine.dispose()
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlalchemy.exc.OperationalError, psycopg.OperationalError) as error:
+            raise self._name(error) from None
+
+    def _name(self, error: Exception) -> Exception:
+        cause = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
+        if isinstance(cause, psycopg.errors.DiskFull):
+            return StorageFull(
+                f"Postgres at {self.display_url} has no space left",
+                safe="the transaction was rolled back",
+                next_step="free space on the database's disk, then repeat",
+            )
+        # The driver's own text can quote the connection string, so it is cleaned before anybody sees it.
+        return DatabaseUnavailable(
+            f"Postgres at {self.display_url} can't be reached: {self._redact(str(cause)).strip()}",
+            next_step="check that the server runs and that LAKEWARD_DATABASE_URL names it, then `lakeward doctor`",
+            database=self.display_url,
+        )
+
+    def _redact(self, text: str) -> str:
+        password = self._url.password
+        secrets = [str(password), quote(str(password)), quote(str(password), safe="")] if password else []
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
+
+    def __repr__(self) -> str:
+        return f"Database({self.display_url!r})"
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@functools.cache
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except (sqlalchemy.exc.ArgumentError, ValueError):
+        parsed = None
+    if parsed is None or parsed.get_backend_name() not in ("postgresql", "postgres"):
+        raise SettingsError(
+            "the database URL is not one of Postgres",
+            next_step="set LAKEWARD_DATABASE_URL=postgresql://user:password@host:5432/database",
+        ) from None
+    return parsed.set(drivername="postgresql+psycopg")

@@ -1,0 +1,426 @@
+"""The ledger: the one table that says what is committed. Every statement is short, and every clock is the database's.
+
+    open ──decide──▶ committed ──publish──▶ published          decide is the only commit point
+      └──lease runs out, or the build fails──▶ aborted
+
+An aborted transaction stays `open` until what it prepared is gone, so that its leftovers can never be taken for rows of
+a later version: `take_over` (or the owner itself) first makes the old owner unable to write, then the arm discards,
+then `abort` ends it. Each of the three can be repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+
+import psycopg
+import sqlalchemy
+
+from lakeward.clock import Clock
+from lakeward.control.db import Database, Queries
+from lakeward.control.leases import Heartbeat, Owner
+from lakeward.control.records import (
+    ArmVersion,
+    Decision,
+    Intent,
+    OpenTransaction,
+    Transaction,
+    Unfinished,
+    Window,
+)
+from lakeward.control.routes import Route
+from lakeward.errors import Diverged, LeaseLost, LockTimeout, RouteChanged
+
+QUERIES = Queries.beside(__file__)
+
+FIRST_POLL_SECONDS = 0.005
+LONGEST_POLL_SECONDS = 0.25
+
+
+class Ledger:
+    """Transactions of every dataset in one workspace.
+
+    Args:
+        database: where the ledger is.
+        clock: for waiting; it decides nothing.
+        lease_seconds: how long an owner that shows no sign of life keeps its transaction.
+        lock_timeout_seconds: how long a writer waits for a dataset's open slot.
+    """
+
+    def __init__(
+        self, database: Database, clock: Clock, *, lease_seconds: float = 60.0, lock_timeout_seconds: float = 300.0
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._lease_seconds = lease_seconds
+        self._lock_timeout_seconds = lock_timeout_seconds
+        self._owner = Owner.current()
+
+    # Intent ----------------------------------------------------------------------------------------------------------
+
+    def try_open(self, intent: Intent) -> OpenTransaction | None:
+        """Open a transaction, or return None if another one is open on the dataset.
+
+        Raises:
+            Diverged: another engine moved the table; nothing is written until that is resolved.
+        """
+        with self._database.transaction() as connection:
+            head = connection.execute(QUERIES["lock_dataset"], {"dataset_id": intent.dataset_id}).mappings().one()
+            if head["status"] == "diverged":
+                raise Diverged(
+                    f"dataset {intent.dataset} has diverged: another engine moved its Iceberg table's main branch",
+                    safe=f"reads stay at the last committed version, {head['head_version']}",
+                    next_step="bring the table's main back to our snapshot; `lakeward dataset show` names it",
+                    dataset=intent.dataset,
+                )
+            arm = intent.arm or head["primary_arm"]
+            opened = (
+                connection.execute(
+                    QUERIES["open"],
+                    {
+                        "dataset_id": intent.dataset_id,
+                        "parent_version": head["head_version"],
+                        "kind": intent.kind,
+                        "verb": intent.verb,
+                        "arm": arm,
+                        "build_id": intent.build_id,
+                        "pipeline": intent.pipeline,
+                        "writer": intent.writer,
+                        "route_epoch": head["epoch"],
+                        "windows": json.dumps(
+                            [
+                                {"source": source, "low": window.low, "high": window.high}
+                                for source, window in sorted(intent.windows.items())
+                            ]
+                        ),
+                        "owner": json.dumps(self._owner.to_json()),
+                        "lease_seconds": self._lease_seconds,
+                    },
+                )
+                .mappings()
+                .one_or_none()
+            )
+        if opened is None:
+            return None
+        return OpenTransaction(
+            id=opened["id"],
+            dataset_id=intent.dataset_id,
+            dataset=intent.dataset,
+            version=opened["version"],
+            parent_version=head["head_version"],
+            fence=opened["fence"],
+            arm=arm,
+            route=Route(head["mode"], head["primary_arm"], head["mirror_arm"], head["epoch"]),
+            build_id=intent.build_id,
+            opened_at=opened["opened_at"],
+            next_row_id=head["next_row_id"],
+            next_row_index=head["next_row_index"],
+            parent_row_count=head["row_count"],
+            kind=intent.kind,
+            verb=intent.verb,
+            windows=dict(intent.windows),
+        )
+
+    def wait_for_slot(self, intent: Intent, started: float, poll: float) -> float:
+        """Wait a moment for the dataset's slot and return the next moment's length in seconds.
+
+        Args:
+            intent: what waits.
+            started: when it began to wait, by this ledger's clock.
+            poll: the last moment's length; 0 at first.
+
+        Raises:
+            LockTimeout: it has waited too long; names the holder.
+        """
+        waited = self._clock.monotonic() - started
+        if waited >= self._lock_timeout_seconds:
+            raise self._lock_timeout(intent, waited)
+        poll = min(max(poll * 2, FIRST_POLL_SECONDS), LONGEST_POLL_SECONDS)
+        self._clock.sleep(min(poll, self._lock_timeout_seconds - waited))
+        return poll
+
+    def _lock_timeout(self, intent: Intent, waited: float) -> LockTimeout:
+        rows = self._database.fetch(QUERIES["holder"], {"dataset_id": intent.dataset_id})
+        if not rows:
+            return LockTimeout(
+                f"dataset {intent.dataset} had other writers for {waited:.1f} s",
+                safe="nothing was written",
+                next_step="repeat, or raise ledger.lock_timeout_seconds",
+                dataset=intent.dataset,
+            )
+        holder, owner = rows[0], Owner.from_json(rows[0]["owner"])
+        what = f"pipeline {holder['pipeline']}" if holder["pipeline"] else holder["writer"]
+        return LockTimeout(
+            f"dataset {intent.dataset} is being written by {owner} for {holder['age_seconds']:.1f} s "
+            f"({what}, build {holder['build_id']}); waited {waited:.1f} s",
+            safe="nothing was written",
+            next_step="wait for it, or `lakeward ledger list` to see who holds what",
+            dataset=intent.dataset,
+            holder=str(owner),
+            host=owner.host,
+            pid=owner.pid,
+            age_seconds=holder["age_seconds"],
+            build=str(holder["build_id"]),
+        )
+
+    # While it is open ------------------------------------------------------------------------------------------------
+
+    def heartbeat(self, transactions: Sequence[OpenTransaction]) -> Heartbeat:
+        """Return a context that keeps the leases of `transactions` alive; its `lost` tells when one is gone."""
+
+        def renew() -> bool:
+            renewed = self._database.fetch(
+                QUERIES["renew"],
+                {
+                    "ids": [transaction.id for transaction in transactions],
+                    "fences": [transaction.fence for transaction in transactions],
+                    "lease_seconds": self._lease_seconds,
+                },
+            )
+            return len(renewed) == len(transactions)
+
+        return Heartbeat(renew, self._lease_seconds / 3)
+
+    @staticmethod
+    def hold(connection: psycopg.Connection[object], transaction: OpenTransaction) -> None:
+        """In a writer's own Postgres transaction: keep the ledger row from being taken over until it ends.
+
+        Raises:
+            LeaseLost: it has been taken over, or aborted.
+        """
+        statement = str(QUERIES["hold"]).replace(":id", "%(id)s").replace(":fence", "%(fence)s")
+        row = connection.execute(statement, {"id": transaction.id, "fence": transaction.fence}).fetchone()
+        if row is None:
+            raise lease_lost(transaction)
+
+    # Decide ----------------------------------------------------------------------------------------------------------
+
+    def decide(self, decisions: Sequence[Decision]) -> None:
+        """Commit all transactions of a build, or none: the only commit point there is.
+
+        Raises:
+            LeaseLost: the lease or fence of one of them is gone.
+            RouteChanged: the route of one of them has moved on.
+        """
+        with self._database.transaction() as connection:
+            for decision in sorted(decisions, key=lambda each: each.transaction.dataset_id):
+                self._decide_one(connection, decision)
+
+    def _decide_one(self, connection: sqlalchemy.Connection, decision: Decision) -> None:
+        transaction = decision.transaction
+        key = {"dataset_id": transaction.dataset_id, "version": transaction.version}
+        epoch = connection.execute(QUERIES["hold_route"], key).scalar_one()
+        if epoch != transaction.route.epoch:
+            raise RouteChanged(
+                f"the route of dataset {transaction.dataset} changed while version {transaction.version} was written",
+                safe=f"the dataset is unchanged at version {transaction.parent_version}",
+                next_step="repeat the write: it will follow the new route",
+                dataset=transaction.dataset,
+            )
+        counts, digest = decision.counts, decision.digest or (None, None)
+        totals = {"row_count": counts.row_count, "digest_high": digest[0], "digest_low": digest[1]}
+        committed = connection.execute(
+            QUERIES["decide"],
+            {
+                "id": transaction.id,
+                "fence": transaction.fence,
+                "publishes": decision.publishes,
+                "rows_in": counts.rows_in,
+                "rows_added": counts.added,
+                "rows_updated": counts.updated,
+                "rows_unchanged": counts.unchanged,
+                "rows_deleted": counts.deleted,
+                "rows_skipped": counts.skipped,
+                **totals,
+            },
+        ).one_or_none()
+        if committed is None:
+            raise lease_lost(transaction)
+        namespace = list(decision.iceberg_namespace) if decision.iceberg_namespace is not None else None
+        parent = {"parent_version": transaction.parent_version}
+        advanced = connection.execute(
+            QUERIES["advance_head"],
+            {
+                **key,
+                **parent,
+                **totals,
+                "next_row_id": decision.next_row_id,
+                "next_row_index": decision.next_row_index,
+                "iceberg_namespace": namespace,
+            },
+        )
+        if advanced.rowcount != 1:
+            raise lease_lost(transaction)
+        arm = {"arm": transaction.arm}
+        connection.execute(
+            QUERIES["record_arm_version"],
+            {
+                **key,
+                **parent,
+                **arm,
+                "rebases": decision.rebases,
+                "snapshot_id": decision.snapshot_id,
+                "parent_snapshot_id": decision.parent_snapshot_id,
+            },
+        )
+        if transaction.kind == "copy":
+            connection.execute(QUERIES["carry_arm_versions"], {**key, **parent, **arm})
+        for source, window in sorted(transaction.windows.items()):
+            connection.execute(
+                QUERIES["record_watermark"], {**key, "source_id": source, "version": window.high}
+            )
+        connection.execute(QUERIES["release"], {"id": transaction.id, "fence": transaction.fence})
+
+    def status(self, transaction: OpenTransaction) -> str:
+        """Return `open`, `committed` or `aborted`: what became of it, after an answer that was lost."""
+        return str(self._database.fetch(QUERIES["status_of"], {"id": transaction.id})[0]["status"])
+
+    # After it --------------------------------------------------------------------------------------------------------
+
+    def mark_published(self, transaction_id: int) -> None:
+        """Record that the catalog shows a committed version; repeating it changes nothing."""
+        self._database.fetch(QUERIES["mark_published"], {"id": transaction_id})
+
+    def mark_diverged(self, dataset_id: int) -> None:
+        """Record that another engine moved the dataset's table, so that nobody writes over it."""
+        self._database.fetch(QUERIES["mark_diverged"], {"dataset_id": dataset_id})
+
+    def log_sync(
+        self, dataset_id: int, version: int, event: str, namespace: tuple[str, ...], snapshot_id: int | None
+    ) -> None:
+        """Record what happened to the dataset's physical Iceberg table."""
+        self._database.fetch(
+            QUERIES["log_sync"],
+            {
+                "dataset_id": dataset_id,
+                "version": version,
+                "event": event,
+                "namespace": list(namespace),
+                "snapshot_id": snapshot_id,
+            },
+        )
+
+    def abort(self, transaction_id: int, fence: int, error: str | None) -> bool:
+        """End an open transaction whose leftovers are gone; False if it is not ours to end, or has ended."""
+        with self._database.transaction() as connection:
+            done = connection.execute(
+                QUERIES["abort"], {"id": transaction_id, "fence": fence, "error": error}
+            ).one_or_none()
+            if done is not None:
+                connection.execute(QUERIES["release"], {"id": transaction_id, "fence": fence})
+        return done is not None
+
+    # Recovery --------------------------------------------------------------------------------------------------------
+
+    def unfinished(self, dataset_id: int | None = None) -> list[Unfinished]:
+        """Return what recovery has to do: abandoned open transactions (now held by us), unpublished committed ones.
+
+        Of several recoverers at once exactly one gets each open transaction: taking over raises its fence.
+        """
+        found: list[Unfinished] = []
+        for row in self._database.fetch(QUERIES["unfinished"], {"dataset_id": dataset_id}):
+            fence = row["fence"]
+            if row["status"] == "open":
+                taken = self._take_over(row)
+                if taken is None:
+                    continue
+                fence = taken
+            found.append(
+                Unfinished(
+                    row["id"],
+                    row["dataset_id"],
+                    row["version"],
+                    row["parent_version"],
+                    row["arm"],
+                    row["status"],
+                    fence,
+                )
+            )
+        return found
+
+    def _take_over(self, row: sqlalchemy.RowMapping) -> int | None:
+        dead = row["owner"] is not None and Owner.from_json(row["owner"]).is_dead()
+        if not dead and not row["expired"]:
+            return None
+        taken = self._database.fetch(
+            QUERIES["take_over"],
+            {
+                "id": row["id"],
+                "fence": row["lease_fence"],
+                "dead": dead,
+                "owner": json.dumps(self._owner.to_json()),
+                "lease_seconds": self._lease_seconds,
+            },
+        )
+        return int(taken[0]["fence"]) if taken else None
+
+    # Reading ---------------------------------------------------------------------------------------------------------
+
+    def arm_version(self, dataset_id: int, arm: str, version: int | None = None) -> ArmVersion | None:
+        """Return where `arm` holds `version` (None: the head), or None if it does not hold it.
+
+        This is the one answer to "has this dataset a committed version on that arm": nothing counts rows to find out.
+        """
+        rows = self._database.fetch(
+            QUERIES["arm_version"], {"dataset_id": dataset_id, "arm": arm, "version": version}
+        )
+        return ArmVersion(**rows[0]) if rows else None
+
+    def newest_arm_version(self, dataset_id: int, arm: str) -> ArmVersion | None:
+        """Return the newest version that `arm` holds, or None if it never held one."""
+        rows = self._database.fetch(QUERIES["newest_arm_version"], {"dataset_id": dataset_id, "arm": arm})
+        return ArmVersion(**rows[0]) if rows else None
+
+    def heads(self, dataset_ids: Sequence[int]) -> dict[int, int]:
+        """Return one consistent set of head versions, by dataset id."""
+        rows = self._database.fetch(QUERIES["heads"], {"ids": list(dataset_ids)})
+        return {row["id"]: row["head_version"] for row in rows}
+
+    def transactions(
+        self, names: Mapping[int, str], *, dataset_id: int | None = None, status: str | None = None, most: int = 100
+    ) -> list[Transaction]:
+        """Return ledger rows, newest first.
+
+        Args:
+            names: dataset names by id; rows of other datasets are left out.
+            dataset_id: of this dataset only.
+            status: with this status only.
+            most: at most so many.
+        """
+        rows = self._database.fetch(
+            QUERIES["transactions"], {"dataset_id": dataset_id, "status": status, "most": most}
+        )
+        return [
+            _transaction(row, names[row["dataset_id"]], row["owner"]) for row in rows if row["dataset_id"] in names
+        ]
+
+    def of_build(self, build_id: uuid.UUID, names: Mapping[int, str]) -> list[Transaction]:
+        """Return the transactions of one build, by dataset id."""
+        rows = self._database.fetch(QUERIES["build"], {"build_id": build_id})
+        return [_transaction(row, names[row["dataset_id"]], None) for row in rows]
+
+
+def lease_lost(transaction: OpenTransaction) -> LeaseLost:
+    """Return the error of an owner that was taken over."""
+    return LeaseLost(
+        f"version {transaction.version} of dataset {transaction.dataset} was taken over: its lease ran out",
+        safe="what it prepared was never visible; the ledger decides, and it did not commit this",
+        next_step="repeat the write; raise ledger.lease_seconds if the process is often paused for long",
+        dataset=transaction.dataset,
+        version=transaction.version,
+    )
+
+
+def _transaction(row: sqlalchemy.RowMapping, dataset: str, owner: Mapping[str, object] | None) -> Transaction:
+    fields = {
+        name: row[name]
+        for name in (
+            "version parent_version kind verb arm status build_id pipeline writer opened_at committed_at published_at "
+            "rows_in rows_added rows_updated rows_unchanged rows_deleted rows_skipped row_count error"
+        ).split()
+    }
+    return Transaction(dataset=dataset, owner=str(Owner.from_json(owner)) if owner else None, **fields)
+
+
+__all__ = ["Ledger", "Window", "lease_lost"]

@@ -1,0 +1,150 @@
+-- name: lock_dataset
+-- Waits for a decide under way, so that what it returns is the head that the new transaction starts from. Without the
+-- lock an intent could read the head just before that decide, and insert just after it, on a parent that is gone.
+SELECT d.head_version, d.next_row_id, d.next_row_index, d.row_count, d.status, r.epoch, r.mode, r.primary_arm, r.mirror_arm
+FROM lakeward.datasets d JOIN lakeward.routes r ON r.dataset_id = d.id
+WHERE d.id = :dataset_id FOR NO KEY UPDATE OF d;
+
+-- name: open
+-- Intent: takes the dataset's open slot, if it is free, with a lease.
+WITH opened AS (
+    INSERT INTO lakeward.dataset_transactions
+        (dataset_id, version, parent_version, kind, verb, arm, build_id, pipeline, writer, route_epoch, fence, windows)
+    SELECT :dataset_id, 1 + coalesce(max(t.version), 0), :parent_version, :kind, :verb, :arm, :build_id, :pipeline,
+           :writer, :route_epoch, nextval('lakeward.fences'), CAST(:windows AS jsonb)
+    FROM lakeward.dataset_transactions t WHERE t.dataset_id = :dataset_id
+    ON CONFLICT DO NOTHING
+    RETURNING id, version, fence, opened_at
+), leased AS (
+    INSERT INTO lakeward.leases (transaction_id, fence, owner, lease_until)
+    SELECT id, fence, CAST(:owner AS jsonb), clock_timestamp() + :lease_seconds * interval '1 second' FROM opened
+)
+SELECT id, version, fence, opened_at FROM opened;
+
+-- name: holder
+SELECT t.id, t.version, t.build_id, t.pipeline, t.writer, l.owner, l.fence,
+       extract(epoch FROM clock_timestamp() - l.acquired_at)::float8 AS age_seconds,
+       l.lease_until <= clock_timestamp() AS expired
+FROM lakeward.dataset_transactions t JOIN lakeward.leases l ON l.transaction_id = t.id
+WHERE t.dataset_id = :dataset_id AND t.status = 'open';
+
+-- name: renew
+-- Heartbeat. A lease that ran out is not renewed: somebody may be taking it over right now.
+UPDATE lakeward.leases l SET lease_until = clock_timestamp() + :lease_seconds * interval '1 second'
+FROM unnest(CAST(:ids AS bigint[]), CAST(:fences AS bigint[])) AS mine (id, fence)
+WHERE l.transaction_id = mine.id AND l.fence = mine.fence AND l.lease_until > clock_timestamp()
+RETURNING l.transaction_id;
+
+-- name: hold
+-- In each of a writer's own Postgres transactions: the ledger row can't be taken over while this one writes.
+SELECT 1 FROM lakeward.dataset_transactions WHERE id = :id AND status = 'open' AND fence = :fence FOR SHARE;
+
+-- name: hold_route
+-- Decide: a switch of the route waits until we are through, or we see its new epoch.
+SELECT epoch FROM lakeward.routes WHERE dataset_id = :dataset_id FOR SHARE;
+
+-- name: decide
+-- No row returned: lease or fence is gone.
+UPDATE lakeward.dataset_transactions t
+SET status = 'committed', committed_at = now(), ended_at = now(),
+    published_at = CASE WHEN :publishes THEN NULL ELSE now() END,
+    rows_in = :rows_in, rows_added = :rows_added, rows_updated = :rows_updated, rows_unchanged = :rows_unchanged,
+    rows_deleted = :rows_deleted, rows_skipped = :rows_skipped, row_count = :row_count,
+    digest_high = :digest_high, digest_low = :digest_low
+FROM lakeward.leases l
+WHERE t.id = :id AND t.status = 'open' AND t.fence = :fence
+  AND l.transaction_id = t.id AND l.fence = :fence AND l.lease_until > clock_timestamp()
+RETURNING t.committed_at;
+
+-- name: advance_head
+UPDATE lakeward.datasets
+SET head_version = :version, row_count = :row_count, digest_high = :digest_high, digest_low = :digest_low,
+    next_row_id = :next_row_id, next_row_index = :next_row_index,
+    iceberg_namespace = coalesce(iceberg_namespace, CAST(:iceberg_namespace AS text[]))
+WHERE id = :dataset_id AND head_version = :parent_version;
+
+-- name: record_arm_version
+-- The base of a Postgres version is the last one that put every row in place anew: this one, or its parent's.
+INSERT INTO lakeward.arm_versions (dataset_id, arm, version, base_version, snapshot_id, parent_snapshot_id)
+SELECT :dataset_id, :arm, :version,
+       CASE WHEN :rebases THEN :version ELSE coalesce((
+           SELECT base_version FROM lakeward.arm_versions
+           WHERE dataset_id = :dataset_id AND arm = :arm AND version = :parent_version), :version) END,
+       :snapshot_id, :parent_snapshot_id;
+
+-- name: carry_arm_versions
+-- A copy changes no row, so every other arm that holds the parent version holds this one too, in the same snapshot.
+INSERT INTO lakeward.arm_versions (dataset_id, arm, version, base_version, snapshot_id, parent_snapshot_id)
+SELECT dataset_id, arm, :version, base_version, snapshot_id, parent_snapshot_id
+FROM lakeward.arm_versions WHERE dataset_id = :dataset_id AND version = :parent_version AND arm <> :arm;
+
+-- name: record_watermark
+INSERT INTO lakeward.watermarks (dataset_id, source_id, version) VALUES (:dataset_id, :source_id, :version)
+ON CONFLICT (dataset_id, source_id) DO UPDATE SET version = excluded.version;
+
+-- name: release
+DELETE FROM lakeward.leases WHERE transaction_id = :id AND fence = :fence;
+
+-- name: take_over
+-- Recovery: the lease ran out, or its owner is proved dead. The fence rises in both rows, so that the old owner's
+-- next chunk, heartbeat or decide is refused; the update of the ledger row waits for a chunk that it still has open.
+WITH taken AS (
+    UPDATE lakeward.leases
+    SET fence = nextval('lakeward.fences'), owner = CAST(:owner AS jsonb), acquired_at = clock_timestamp(),
+        lease_until = clock_timestamp() + :lease_seconds * interval '1 second'
+    WHERE transaction_id = :id AND fence = :fence AND (:dead OR lease_until <= clock_timestamp())
+    RETURNING transaction_id, fence
+)
+UPDATE lakeward.dataset_transactions t SET fence = taken.fence
+FROM taken WHERE t.id = taken.transaction_id AND t.status = 'open'
+RETURNING t.fence;
+
+-- name: abort
+UPDATE lakeward.dataset_transactions SET status = 'aborted', ended_at = clock_timestamp(), error = :error
+WHERE id = :id AND status = 'open' AND fence = :fence RETURNING id;
+
+-- name: mark_published
+UPDATE lakeward.dataset_transactions SET published_at = clock_timestamp()
+WHERE id = :id AND status = 'committed' AND published_at IS NULL;
+
+-- name: mark_diverged
+UPDATE lakeward.datasets SET status = 'diverged' WHERE id = :dataset_id;
+
+-- name: log_sync
+INSERT INTO lakeward.iceberg_sync_log (dataset_id, version, event, namespace, snapshot_id)
+VALUES (:dataset_id, :version, :event, CAST(:namespace AS text[]), :snapshot_id);
+
+-- name: unfinished
+-- What recovery looks at: every open transaction, and every committed one whose publish is not recorded.
+SELECT t.id, t.dataset_id, t.version, t.parent_version, t.arm, t.status, t.fence, l.fence AS lease_fence, l.owner,
+       l.lease_until <= clock_timestamp() AS expired
+FROM lakeward.dataset_transactions t LEFT JOIN lakeward.leases l ON l.transaction_id = t.id
+WHERE (t.status = 'open' OR (t.status = 'committed' AND t.published_at IS NULL))
+  AND (CAST(:dataset_id AS bigint) IS NULL OR t.dataset_id = :dataset_id)
+ORDER BY t.dataset_id, t.version;
+
+-- name: status_of
+SELECT status FROM lakeward.dataset_transactions WHERE id = :id;
+
+-- name: arm_version
+-- The version that an arm serves for a reader: the given one, or the head.
+SELECT a.version, a.base_version, a.snapshot_id, a.parent_snapshot_id
+FROM lakeward.arm_versions a JOIN lakeward.datasets d ON d.id = a.dataset_id
+WHERE a.dataset_id = :dataset_id AND a.arm = :arm AND a.version = coalesce(CAST(:version AS bigint), d.head_version);
+
+-- name: newest_arm_version
+SELECT version, base_version, snapshot_id, parent_snapshot_id
+FROM lakeward.arm_versions WHERE dataset_id = :dataset_id AND arm = :arm ORDER BY version DESC LIMIT 1;
+
+-- name: heads
+-- In one statement, so that the versions are those of one instant.
+SELECT id, head_version FROM lakeward.datasets WHERE id = ANY (:ids);
+
+-- name: transactions
+SELECT t.*, l.owner FROM lakeward.dataset_transactions t LEFT JOIN lakeward.leases l ON l.transaction_id = t.id
+WHERE (CAST(:dataset_id AS bigint) IS NULL OR t.dataset_id = :dataset_id)
+  AND (CAST(:status AS text) IS NULL OR t.status = :status)
+ORDER BY t.id DESC LIMIT :most;
+
+-- name: build
+SELECT * FROM lakeward.dataset_transactions WHERE build_id = :build_id ORDER BY dataset_id;

@@ -1,0 +1,1 @@
+"""One module per migration, in order; a landed one is never edited."""

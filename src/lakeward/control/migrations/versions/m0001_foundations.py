@@ -1,0 +1,41 @@
+"""The first schema: the tree of names, the ledger with its leases, routes, rows, pipelines and the logs.
+
+The statements stand in `m0001_foundations.sql`, in the language that they are written in.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import op
+from sqlalchemy import text
+
+revision = "m0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+# Names are compared after lower-casing, which needs a Unicode-aware collation; each server build has another one.
+_COLLATIONS = ("und-x-icu", "pg_c_utf8", "C.utf8", "C.UTF-8")
+
+
+def upgrade() -> None:
+    """Create everything, with the best collation that this server has."""
+    connection = op.get_bind()
+    present = set(
+        connection.execute(
+            text("select collname from pg_catalog.pg_collation where collencoding in (-1, 6)"),
+        ).scalars()
+    )
+    collation = next((name for name in _COLLATIONS if name in present), "default")
+    script = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
+    statements = script.replace("@unicode_collation@", f'pg_catalog."{collation}"')
+    # Through the driver: it runs a script of many statements, and leaves its percent signs alone.
+    driver = connection.connection.driver_connection
+    assert driver is not None
+    driver.execute(statements)
+
+
+def downgrade() -> None:
+    """Refuse: a workspace's data is not thrown away by a migration."""
+    raise NotImplementedError("the first migration can't be undone; restore a backup instead")

@@ -1,0 +1,64 @@
+"""Full dataset names, `catalog.schema.dataset`: read, written, and quoted where a level holds a dot."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from lakeward.errors import InvalidName
+
+_LEVEL = re.compile(r'"((?:[^"]|"")*)"|([^".]+)')
+
+
+@dataclass(frozen=True, order=True)
+class DatasetName:
+    """The three human names of a dataset's place in the tree. `str()` is the text form, which `parse` reads back."""
+
+    catalog: str
+    schema: str
+    dataset: str
+
+    @classmethod
+    def parse(cls, text: str) -> DatasetName:
+        """Read `catalog.schema.dataset`; a level with a dot or a double quote stands in double quotes.
+
+        Raises:
+            InvalidName: there are not three levels, or quotes don't close, or a level has a control character.
+
+        Example:
+            >>> DatasetName.parse('main."emea.north".orders').schema
+            'emea.north'
+        """
+        levels: list[str] = []
+        position = 0
+        while True:
+            match = _LEVEL.match(text, position)
+            if match is None:
+                break
+            quoted, plain = match.groups()
+            levels.append(plain.strip() if quoted is None else quoted.replace('""', '"'))
+            position = match.end()
+            if position == len(text) or text[position] != ".":
+                break
+            position += 1
+        if len(levels) != 3 or position != len(text) or not all(level.strip() for level in levels):
+            raise InvalidName(
+                f"{text!r} is not a dataset's full name",
+                next_step='write catalog.schema.dataset, with double quotes around a level that holds a dot: a."b.c".d',
+                name=text,
+            )
+        for level in levels:
+            if any(unicodedata.category(character) in ("Cc", "Cs") for character in level):
+                raise InvalidName(f"{level!r} has a control character or a lone surrogate", name=text)
+        return cls(*levels)
+
+    def __str__(self) -> str:
+        return ".".join(quote_level(level) for level in (self.catalog, self.schema, self.dataset))
+
+
+def quote_level(level: str) -> str:
+    """Return one level as it stands in a full name."""
+    if "." in level or '"' in level or level != level.strip():
+        return '"' + level.replace('"', '""') + '"'
+    return level

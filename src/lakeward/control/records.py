@@ -1,0 +1,149 @@
+"""What the ledger hands out: open and past transactions, windows, and where an arm holds a version."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from lakeward.control.routes import Route
+
+
+@dataclass(frozen=True)
+class Window:
+    """The versions `(low, high]` of a source that a build reads; `low` is 0 for a full read."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What a build wants to open: one transaction on one dataset."""
+
+    dataset_id: int
+    dataset: str
+    kind: str
+    verb: str
+    build_id: uuid.UUID
+    writer: str
+    arm: str | None = None
+    """The arm to write to; None: the route's primary."""
+    pipeline: str | None = None
+    windows: Mapping[int, Window] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OpenTransaction:
+    """A transaction that this process holds the lease of. Nothing of it is visible before it is decided."""
+
+    id: int
+    dataset_id: int
+    dataset: str
+    version: int
+    parent_version: int
+    fence: int
+    arm: str
+    route: Route
+    build_id: uuid.UUID
+    opened_at: datetime
+    next_row_id: int
+    next_row_index: int
+    parent_row_count: int
+    kind: str
+    verb: str
+    windows: Mapping[int, Window]
+
+
+@dataclass(frozen=True)
+class ArmVersion:
+    """Where an arm holds a version. `base_version` is for the Postgres arm, the snapshots are for the Iceberg arm."""
+
+    version: int
+    base_version: int
+    snapshot_id: int | None
+    parent_snapshot_id: int | None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a write did. `rows_in = added + updated + unchanged + skipped`; `row_count` is the dataset's new total."""
+
+    rows_in: int
+    added: int
+    updated: int
+    unchanged: int
+    deleted: int
+    skipped: int
+    row_count: int
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What decide makes of an open transaction, all at once with those of the other outputs of its build."""
+
+    transaction: OpenTransaction
+    counts: Counts
+    next_row_id: int
+    next_row_index: int
+    rebases: bool
+    publishes: bool
+    snapshot_id: int | None = None
+    parent_snapshot_id: int | None = None
+    iceberg_namespace: tuple[str, ...] | None = None
+    digest: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A transaction that recovery has to look at."""
+
+    id: int
+    dataset_id: int
+    version: int
+    parent_version: int
+    arm: str
+    status: str
+    fence: int
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """One row of the ledger: one write to one dataset, or one copy between its arms.
+
+    Counts are None until it is committed. `committed_at` is the database's clock.
+    """
+
+    dataset: str
+    version: int
+    parent_version: int
+    kind: str
+    verb: str
+    arm: str
+    status: str
+    build_id: uuid.UUID
+    pipeline: str | None
+    writer: str
+    opened_at: datetime
+    committed_at: datetime | None
+    published_at: datetime | None
+    rows_in: int | None
+    rows_added: int | None
+    rows_updated: int | None
+    rows_unchanged: int | None
+    rows_deleted: int | None
+    rows_skipped: int | None
+    row_count: int | None
+    owner: str | None
+    error: str | None
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        plain: dict[str, object] = {}
+        for name, value in vars(self).items():
+            if isinstance(value, datetime):
+                plain[name] = value.isoformat()
+            else:
+                plain[name] = str(value) if isinstance(value, uuid.UUID) else value
+        return plain

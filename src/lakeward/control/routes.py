@@ -1,0 +1,21 @@
+"""A dataset's route: which arm serves it, which mirrors it. The answer to "which arm does a read go to" starts here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ARM_MODES = {"postgres": "pg", "iceberg": "iceberg_native"}
+"""The mode of a dataset that lives on one arm alone, by that arm."""
+
+MODES = ("pg", "dual", "iceberg_dual", "iceberg_native")
+"""What a writer may do, in ascending order."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """The one truth about where a dataset's rows are. `epoch` counts its changes and is checked by decide."""
+
+    mode: str
+    primary_arm: str
+    mirror_arm: str | None
+    epoch: int

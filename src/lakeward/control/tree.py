@@ -1,0 +1,229 @@
+"""The tree workspace → catalog → schema → dataset: looking names up, and making what is missing."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import psycopg
+import sqlalchemy
+
+from lakeward.control.db import Database, Queries
+from lakeward.control.names import DatasetName, quote_level
+from lakeward.control.routes import ARM_MODES, Route
+from lakeward.errors import InvalidName, NameTaken, UnknownObject
+from lakeward.types.schema import Schema
+
+QUERIES = Queries.beside(__file__)
+
+LEGACY_NAMESPACE = ("datasets",)
+"""Where a dataset's Iceberg table is if `iceberg_namespace` is NULL."""
+
+
+@dataclass(frozen=True)
+class DatasetRecord:
+    """What the control plane knows of a dataset at one moment."""
+
+    id: int
+    uid: uuid.UUID
+    path: DatasetName
+    slugs: tuple[str, str, str]
+    schema: Schema
+    route: Route
+    head_version: int
+    row_count: int
+    iceberg_namespace: tuple[str, ...] | None
+    next_row_id: int
+    next_row_index: int
+    status: str
+    created_at: datetime
+
+    @property
+    def name(self) -> str:
+        """The full name, `catalog.schema.dataset`."""
+        return str(self.path)
+
+    @property
+    def arm(self) -> str:
+        """The arm that serves it now: its route's primary."""
+        return self.route.primary_arm
+
+
+class Tree:
+    """Names and what they stand for, in one workspace."""
+
+    def __init__(self, database: Database, workspace: str = "default") -> None:
+        self._database = database
+        rows = database.fetch(QUERIES["workspace"], {"name": workspace})
+        # Two first users at once: the insert of the loser returns nothing and its snapshot misses the winner's row.
+        rows = rows or database.fetch(QUERIES["workspace"], {"name": workspace})
+        self._workspace = int(rows[0]["id"])
+
+    def datasets(self) -> list[DatasetRecord]:
+        """Return every dataset, ordered by name bytewise."""
+        rows = self._database.fetch(QUERIES["datasets"], {"workspace": self._workspace, "id": None})
+        return [_record(row) for row in rows]
+
+    def find(self, name: str | DatasetName) -> DatasetRecord | None:
+        """Return the dataset of that full name (or of those slugs), or None.
+
+        Raises:
+            InvalidName: `name` is not a full name.
+        """
+        path = DatasetName.parse(name) if isinstance(name, str) else name
+        with self._database.transaction() as connection:
+            found = connection.execute(
+                QUERIES["find_dataset"],
+                {
+                    "workspace": self._workspace,
+                    "catalog": path.catalog,
+                    "schema": path.schema,
+                    "dataset": path.dataset,
+                },
+            ).scalar()
+            if found is None:
+                return None
+            row = connection.execute(QUERIES["datasets"], {"workspace": self._workspace, "id": found}).mappings().one()
+        return _record(row)
+
+    def dataset(self, name: str | DatasetName) -> DatasetRecord:
+        """Return the dataset of that full name.
+
+        Raises:
+            UnknownObject: there is none, with the nearest names that there are.
+            InvalidName: `name` is not a full name.
+        """
+        found = self.find(name)
+        if found is None:
+            names = [record.name for record in self.datasets()]
+            near = difflib.get_close_matches(str(name), names, n=3)
+            hint = f"did you mean {', '.join(near)}?" if near else "`lakeward dataset list` shows what there is"
+            raise UnknownObject(f"unknown dataset {name}", next_step=hint, dataset=str(name))
+        return found
+
+    def by_id(self, dataset_id: int) -> DatasetRecord:
+        """Return the dataset of that id, as it is now."""
+        rows = self._database.fetch(QUERIES["datasets"], {"workspace": self._workspace, "id": dataset_id})
+        if not rows:
+            raise UnknownObject(f"unknown dataset id {dataset_id}")
+        return _record(rows[0])
+
+    def create_dataset(
+        self, name: str | DatasetName, schema: Schema, *, arm: str = "postgres", actor: str = "api"
+    ) -> DatasetRecord:
+        """Make a dataset without rows, and its catalog and schema where they are missing.
+
+        Args:
+            name: the full name.
+            schema: its columns and key.
+            arm: where its rows will live: `postgres` or `iceberg`.
+            actor: who does it, for the audit log.
+
+        Raises:
+            NameTaken: a dataset of that name, or of a twin of it, exists.
+            InvalidName: the name can't be stored.
+            UnknownObject: no such arm.
+        """
+        path = DatasetName.parse(name) if isinstance(name, str) else name
+        if arm not in ARM_MODES:
+            raise UnknownObject(f"unknown arm {arm!r}; there are {', '.join(ARM_MODES)}", arm=arm)
+        with self._database.transaction() as connection:
+            catalog = self._level(connection, "catalog", self._workspace, path.catalog, path)
+            schema_id = self._level(connection, "schema", catalog, path.schema, path)
+            dataset_id = self._insert(
+                connection,
+                "dataset",
+                schema_id,
+                path.dataset,
+                path,
+                {"columns": json.dumps(schema.to_json()), "primary_key": list(schema.primary_key)},
+            )
+            connection.execute(
+                QUERIES["add_route"], {"dataset_id": dataset_id, "mode": ARM_MODES[arm], "primary_arm": arm}
+            )
+            connection.execute(
+                QUERIES["audit"],
+                {
+                    "actor": actor,
+                    "action": "dataset.create",
+                    "subject": str(path),
+                    "before": None,
+                    "after": json.dumps(
+                        {"columns": schema.to_json(), "primary_key": list(schema.primary_key), "arm": arm}
+                    ),
+                },
+            )
+        return self.by_id(dataset_id)
+
+    def _level(self, connection: sqlalchemy.Connection, level: str, parent: int, name: str, path: DatasetName) -> int:
+        """Return the id of the catalog or schema, made if it is missing."""
+        row = connection.execute(QUERIES[level], {"parent": parent, "name": name}).one_or_none()
+        return int(row.id) if row is not None else self._insert(connection, level, parent, name, path, {})
+
+    def _insert(
+        self,
+        connection: sqlalchemy.Connection,
+        level: str,
+        parent: int,
+        name: str,
+        path: DatasetName,
+        values: Mapping[str, object],
+    ) -> int:
+        # Two tries: a sibling that took our slug in this instant makes the first insert do nothing, and the second
+        # sees it and takes the disambiguated slug.
+        for _ in range(2):
+            try:
+                made = connection.execute(QUERIES[f"add_{level}"], {"parent": parent, "name": name, **values}).scalar()
+            except sqlalchemy.exc.IntegrityError as error:
+                if not isinstance(error.orig, psycopg.errors.CheckViolation):
+                    raise
+                raise InvalidName(
+                    f"{level} name {name!r} can't be stored: it is empty, over 255 bytes, padded, or has a control "
+                    "character",
+                    next_step="choose another name",
+                    name=name,
+                ) from None
+            if made is not None:
+                return int(made)
+            twin = connection.execute(QUERIES["twin"], {"level": level, "parent": parent, "name": name}).one_or_none()
+            if twin is not None and twin.name == name and level != "dataset":
+                return int(twin.id)
+            if twin is not None:
+                raise _taken(level, name, twin.name, path)
+        raise NameTaken(f"{level} {quote_level(name)} can't be made: its slug is taken", dataset=str(path), name=name)
+
+
+def _taken(level: str, name: str, twin: str, path: DatasetName) -> NameTaken:
+    if twin == name:
+        return NameTaken(f"{level} {quote_level(name)} exists already ({path})", dataset=str(path), name=name)
+    return NameTaken(
+        f"{level} {quote_level(name)} can't be made: {quote_level(twin)} exists, and the two differ only in case or "
+        "Unicode form",
+        next_step=f"use {quote_level(twin)}, or choose another name",
+        dataset=str(path),
+        name=name,
+        twin=twin,
+    )
+
+
+def _record(row: sqlalchemy.RowMapping) -> DatasetRecord:
+    namespace = row["iceberg_namespace"]
+    return DatasetRecord(
+        id=row["id"],
+        uid=row["uid"],
+        path=DatasetName(row["catalog"], row["schema"], row["name"]),
+        slugs=(row["catalog_slug"], row["schema_slug"], row["slug"]),
+        schema=Schema.from_json(row["columns"], row["primary_key"]),
+        route=Route(row["mode"], row["primary_arm"], row["mirror_arm"], row["epoch"]),
+        head_version=row["head_version"],
+        row_count=row["row_count"],
+        iceberg_namespace=tuple(namespace) if namespace is not None else None,
+        next_row_id=row["next_row_id"],
+        next_row_index=row["next_row_index"],
+        status=row["status"],
+        created_at=row["created_at"],
+    )
