@@ -81,4 +81,4 @@ lock: setup ## resolve the newest versions that pyproject.toml allows into the l
 
 clean: ## remove .venv and every cache
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
-	@find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
