@@ -56,7 +56,7 @@ def packaged() -> Path:
 def runnable(account: Account, cache: Path) -> Path:
     """Return the package's bin directory, or that of a copy if `account` can't get at the package.
 
-    A root-only virtual environment (`/root/…`) is closed to the user that runs the server. Opening it by changing its
+    A virtual environment in the home of root is closed to the user that runs the server. Opening it by changing its
     modes is not ours to do, so the programs (30 MB) are copied once, to `cache` or to a place that user can enter.
 
     Raises:

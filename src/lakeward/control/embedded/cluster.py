@@ -79,6 +79,9 @@ def start_server(bin_dir: Path, directory: Path) -> Literal["cold", "warm"]:
             next_step=f"use a later one, or {USE_OWN_SERVER}",
             path=bin_dir,
         )
+    for leftover in files.directory.glob("data.new-*"):
+        # Of a launcher that was killed. Its initdb may still be writing there; then the next start removes the rest.
+        shutil.rmtree(leftover, ignore_errors=True)
     created = not (files.data / "PG_VERSION").exists()
     if created:
         _create(bin_dir, files, account, major)
@@ -105,8 +108,6 @@ def _create(bin_dir: Path, files: ServerFiles, account: Account, major: int) -> 
 
     So a kill half-way leaves nothing that looks like a data directory.
     """
-    for leftover in files.directory.glob("data.new-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
     draft = files.directory / f"data.new-{secrets.token_hex(4)}"
     account.make_private(draft)
     try:
