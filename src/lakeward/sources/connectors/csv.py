@@ -1,0 +1,146 @@
+"""CSV files, read exactly: the dialect is declared, types come from a full scan, and every refusal names its line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from lakeward.errors import SchemaError, SourceFileError
+from lakeward.sources.connector import FileConnector, FileProfile, check_columns
+from lakeward.sources.connectors.csv_export import write_csv
+from lakeward.sources.connectors.csv_inference import TypeInference
+from lakeward.sources.connectors.csv_options import CsvOptions
+from lakeward.sources.connectors.csv_records import BLOCK_BYTES, Block, RecordReader
+from lakeward.sources.connectors.text_values import Unconvertible, has_text_form, parse_text
+from lakeward.types.logical import LogicalType, parse_type
+from lakeward.types.table import arrow_type
+
+__all__ = ["CsvFile", "CsvOptions", "CsvProfile", "write_csv"]
+
+
+@dataclass(frozen=True)
+class CsvProfile(FileProfile):
+    """What a scan found. `lines` counts physical lines: rows, header, and the line breaks inside quoted fields."""
+
+    lines: int
+
+
+class CsvFile(FileConnector):
+    """CSV text, also in gzip or alone in a zip archive; delimiter, quote, nulls and encoding are declared.
+
+    Args:
+        path: the file.
+        options: its dialect.
+        block_bytes: how much is read at once; memory is bounded by a small multiple of it, and of the longest record.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder, "orders.csv")
+        ...     _ = path.write_text('id,note\\n1,""\\n2,\\n')
+        ...     file = CsvFile(path)
+        ...     types = file.scan().columns
+        ...     rows = file.read(types).read_all().to_pylist()
+        >>> types, rows
+        ({'id': 'long', 'note': 'string'}, [{'id': 1, 'note': ''}, {'id': 2, 'note': None}])
+    """
+
+    name = "csv"
+    suffixes = (".csv", ".csv.gz", ".csv.zip")
+
+    def __init__(self, path: Path, options: CsvOptions | None = None, block_bytes: int = BLOCK_BYTES) -> None:
+        self.path = path
+        self.options = options or CsvOptions()
+        self._block_bytes = block_bytes
+        self._scanned: tuple[CsvProfile, tuple[int, int]] | None = None
+
+    def scan(self) -> CsvProfile:
+        """Read the whole file once and propose a type for each column, from every value.
+
+        Raises:
+            SourceFileError: the file is not what it claims to be, with the physical line.
+        """
+        state = self._file_state()
+        with self._records() as records:
+            inferred = {name: TypeInference() for name in records.names}
+            rows = 0
+            for block in records.blocks():
+                for inference, values in zip(inferred.values(), records.columns(block), strict=True):
+                    inference.add(values)
+                rows += block.rows
+            columns = {name: inference.type_text for name, inference in inferred.items()}
+            profile = CsvProfile(columns, rows, records.lines)
+        self._scanned = (profile, state)
+        return profile
+
+    def read(self, types: Mapping[str, str]) -> pa.RecordBatchReader:
+        """Stream the rows as batches of the given types.
+
+        Args:
+            types: the logical type text of every column, in the order that the batches shall have.
+
+        Raises:
+            ColumnMismatch: `types` does not name exactly the file's columns.
+            SchemaError: a type text is wrong, or CSV can't hold the type.
+            SourceFileError: the file is not what it claims to be, or has changed since it was scanned. While the
+                batches are read, also: a value is not of its type, with line, column and value.
+        """
+        logical = {name: parse_type(text) for name, text in types.items()}
+        for name, type_ in logical.items():
+            if not has_text_form(type_):
+                raise SchemaError(f"column {name!r}: CSV has no form for type {type_}", column=name, type=str(type_))
+        with self._records() as records:
+            check_columns(records.names, types, self.path)
+        if self._scanned is not None and self._scanned[1] != self._file_state():
+            raise self._changed()
+        schema = pa.schema([pa.field(name, arrow_type(type_)) for name, type_ in logical.items()])
+        return pa.RecordBatchReader.from_batches(schema, self._batches(logical, schema))
+
+    def _batches(self, types: Mapping[str, LogicalType], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        rows = 0
+        with self._records() as records:
+            for block in records.blocks():
+                texts = records.columns(block)
+                arrays = []
+                for name, type_ in types.items():
+                    column = records.names.index(name)
+                    try:
+                        arrays.append(parse_text(texts[column], type_))
+                    except Unconvertible as error:
+                        raise self._refused(records, block, column, error) from None
+                rows += block.rows
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        # What was proposed by the scan is only true of the file that was scanned.
+        if self._scanned is not None and self._scanned[0].rows != rows:
+            raise self._changed()
+
+    def _records(self) -> RecordReader:
+        return RecordReader(self.path, self.options, self._block_bytes)
+
+    def _refused(self, records: RecordReader, block: Block, column: int, error: Unconvertible) -> SourceFileError:
+        line = records.line_of(block, error.index, column)
+        name = records.names[column]
+        return SourceFileError(
+            f"{self.path}: line {line}, column {name!r}: {error.value[:200]!r} {error.reason}",
+            next_step="correct the value, or declare the column as string",
+            path=str(self.path),
+            line=line,
+            column=name,
+            value=error.value,
+        )
+
+    def _file_state(self) -> tuple[int, int]:
+        try:
+            state = os.stat(self.path)
+        except OSError as error:
+            raise SourceFileError(f"{self.path}: can't be read: {error.strerror}", path=str(self.path)) from error
+        return state.st_size, state.st_mtime_ns
+
+    def _changed(self) -> SourceFileError:
+        return SourceFileError(
+            f"{self.path}: has changed since it was scanned", next_step="scan it again", path=str(self.path)
+        )

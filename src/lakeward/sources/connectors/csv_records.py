@@ -1,0 +1,246 @@
+"""Cuts a CSV file into blocks of whole records, and blocks into columns of text, checking every record on the way.
+
+The columns come from PyArrow's parser, which is fast and forgiving: it takes an open quote at the end of the file, text
+after a closing quote and empty lines without a word, and its messages know no line. So a block goes to it only when
+its quotes stand plainly and nothing else is suspicious; otherwise `Dialect.walk` reads the block first and has the
+last word. Either way the number of records is counted without the parser, and must be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from lakeward.errors import SourceFileError
+from lakeward.sources.connector import check_names
+from lakeward.sources.connectors.csv_dialect import Dialect, Malformed, Record
+from lakeward.sources.connectors.csv_options import CsvOptions
+from lakeward.sources.connectors.csv_source import TextSource
+
+BLOCK_BYTES = 4 << 20
+MAX_RECORD_BYTES = 128 << 20
+"""A longer record is refused, so that a quote that is never closed does not pull the whole file into memory."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole records: their UTF-8 text, the physical line (from 1) of its start, and how many they are."""
+
+    data: bytes
+    line: int
+    rows: int
+
+
+class RecordReader:
+    """One pass over the records of a CSV file.
+
+    Args:
+        path: the file.
+        options: its dialect.
+        block_bytes: how much is read at once.
+
+    Raises:
+        SourceFileError: by the constructor and while iterating: the file breaks the grammar, with the physical line.
+    """
+
+    def __init__(self, path: Path, options: CsvOptions, block_bytes: int = BLOCK_BYTES) -> None:
+        self.path = path
+        self.options = options
+        self.lines = 0
+        """Physical lines that the blocks so far, and the header, took up."""
+        self._dialect = Dialect(options.delimiter, options.quote)
+        self._block_bytes = block_bytes
+        self._pending = b""
+        self.names: list[str] = []
+        self._source = TextSource(path, options.encoding)
+        try:
+            self._read_header()
+            self._right_record = self._dialect.record_pattern(len(self.names))
+        except SourceFileError:
+            self._source.close()
+            raise
+
+    def __enter__(self) -> RecordReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._source.close()
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the records behind the header."""
+        size = self._block_bytes
+        while True:
+            fresh = self._source.read(size)
+            data = self._pending + fresh
+            end, rows = self._whole_records(data)
+            if end:
+                yield self._block(data[:end], rows)
+                size = self._block_bytes
+            elif fresh:
+                self._refuse_endless(data)
+                # Doubled, so that a record of n bytes is looked at only O(log n) times.
+                size = max(size, len(data))
+            self._pending = data[end:]
+            if not fresh:
+                break
+        if self._pending:
+            # The last line has no end of its own, or a quote is open: the walk tells which.
+            _, rows = self._check_records(self._pending, self.lines + 1, final=True)
+            yield self._block(self._pending + b"\n", rows)
+
+    def columns(self, block: Block) -> list[pa.Array]:
+        """Return the block's columns as text; a bare empty field and a bare null marker are null.
+
+        Raises:
+            SourceFileError: a record has another number of fields than the header, with its physical line.
+        """
+        names = [str(position) for position in range(len(self.names))]
+        # A header of our own: the parser drops a byte-order mark at the start of its input, where ours may hold data.
+        header = self._dialect.delimiter.join(name.encode() for name in names) + b"\n"
+        try:
+            table = pacsv.read_csv(
+                pa.BufferReader(header + block.data),
+                read_options=pacsv.ReadOptions(use_threads=False, block_size=len(header) + len(block.data) + 1),
+                parse_options=pacsv.ParseOptions(
+                    delimiter=self.options.delimiter,
+                    quote_char=self.options.quote,
+                    double_quote=True,
+                    escape_char=False,
+                    newlines_in_values=True,
+                    ignore_empty_lines=False,
+                ),
+                convert_options=pacsv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.string()),
+                    null_values=["", *self.options.null_markers],
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            self._check_records(block.data, block.line, final=True)
+            raise SourceFileError(
+                f"{self.path}: the records from line {block.line} can't be read: {error}",
+                path=str(self.path),
+                line=block.line,
+            ) from error
+        if table.num_rows != block.rows:
+            raise SourceFileError(
+                f"{self.path}: {block.rows} records from line {block.line} were read as {table.num_rows}",
+                path=str(self.path),
+                line=block.line,
+            )
+        return [_one_array(column) for column in table.columns]
+
+    def line_of(self, block: Block, row: int, column: int) -> int:
+        """Return the physical line on which a field of the block starts; row and column count from 0."""
+        for number, record in enumerate(self._dialect.walk(block.data, block.line, final=True)):
+            if number == row:
+                return record.fields[column].line
+        raise IndexError(row)
+
+    def _read_header(self) -> None:
+        first = self._first_record()
+        if first is None:
+            raise SourceFileError(f"{self.path}: is empty, without even a header", path=str(self.path), line=1)
+        if not self.options.header:
+            self.names = [f"column{position}" for position in range(1, len(first.fields) + 1)]
+            return
+        self.names = [field.value for field in first.fields]
+        check_names(self.names, self.path)
+        header, self._pending = self._pending[: first.end], self._pending[first.end :]
+        self.lines = header.count(b"\n") + (not header.endswith(b"\n"))
+
+    def _first_record(self) -> Record | None:
+        size = self._block_bytes
+        fresh = b"-"
+        while fresh:
+            fresh = self._source.read(size)
+            self._pending += fresh
+            try:
+                record = next(self._dialect.walk(self._pending, 1, final=not fresh), None)
+            except Malformed as error:
+                raise self._malformed(error) from error
+            if record is not None:
+                return record
+            self._refuse_endless(self._pending)
+            size = max(size, len(self._pending))
+        return None
+
+    def _whole_records(self, data: bytes) -> tuple[int, int]:
+        """Return the length and the number of the complete records at the start of `data`."""
+        if not self._dialect.is_plain(data):
+            return self._check_records(data, self.lines + 1, final=False)
+        end = self._dialect.last_line_end(data)
+        if self._is_suspicious(data[:end]):
+            return self._check_records(data[:end], self.lines + 1, final=True)
+        return end, self._dialect.count_line_ends(data[:end])
+
+    def _block(self, data: bytes, rows: int) -> Block:
+        block = Block(data, self.lines + 1, rows)
+        self.lines += data.count(b"\n")
+        return block
+
+    def _is_suspicious(self, data: bytes) -> bool:
+        lone_return = data.count(b"\r") != data.count(b"\r\n")
+        empty_line = data.startswith((b"\n", b"\r\n")) or b"\n\n" in data or b"\n\r\n" in data
+        return lone_return or (empty_line and len(self.names) > 1)
+
+    def _check_records(self, data: bytes, line: int, final: bool) -> tuple[int, int]:
+        """Walk the records, refuse one that breaks the grammar or is ragged, and return their length and number."""
+        rows, end = 0, 0
+        while match := self._right_record.match(data, end):
+            rows, end = rows + 1, match.end()
+        start = end
+        try:
+            for record in self._dialect.walk(data[start:], line + data.count(b"\n", 0, start), final):
+                if len(record.fields) != len(self.names):
+                    text = data[end : start + record.end]
+                    raise self._ragged(len(record.fields), record.fields[0].line, text)
+                rows, end = rows + 1, start + record.end
+        except Malformed as error:
+            raise self._malformed(error) from error
+        return end, rows
+
+    def _ragged(self, found: int, line: int, text: bytes) -> SourceFileError:
+        shown = text.decode().rstrip("\r\n")
+        what = f"has {found} fields: {shown[:80]!r}" if shown else "is empty"
+        return SourceFileError(
+            f"{self.path}: line {line} {what}; {len(self.names)} fields are expected",
+            next_step="correct the line; nothing is guessed or left out",
+            path=str(self.path),
+            line=line,
+            expected=len(self.names),
+            found=found,
+        )
+
+    def _malformed(self, error: Malformed) -> SourceFileError:
+        position = error.position
+        column = self.names[position] if position < len(self.names) else None
+        where = repr(column) if column is not None else str(position + 1)
+        return SourceFileError(
+            f"{self.path}: line {error.line}, column {where}: {error.reason}",
+            next_step=f"quote the field with {self.options.quote}, and double the quotes inside it",
+            path=str(self.path),
+            line=error.line,
+            column=column,
+        )
+
+    def _refuse_endless(self, data: bytes) -> None:
+        if len(data) > MAX_RECORD_BYTES:
+            raise SourceFileError(
+                f"{self.path}: the record that starts on line {self.lines + 1} is longer than "
+                f"{MAX_RECORD_BYTES >> 20} MiB; is a quote left open?",
+                path=str(self.path),
+                line=self.lines + 1,
+            )
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,0 +1,169 @@
+"""The characters of a text file as a stream of valid UTF-8: unpacked, decoded as declared, without byte-order mark."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import zipfile
+import zlib
+from pathlib import Path
+from types import TracebackType
+from typing import IO, cast
+
+from lakeward.errors import SourceFileError
+
+_UTF8_BOM = codecs.BOM_UTF8
+_UTF16_DECODERS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_OTHER_FORMATS = {b"PAR1": "a Parquet file", b"\x28\xb5\x2f\xfd": "compressed by zstd", b"%PDF": "a PDF file"}
+_READ_ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError)
+
+
+class TextSource:
+    """A text file, plain, in gzip, or alone in a zip archive; which one is told by its first bytes.
+
+    Args:
+        path: the file.
+        encoding: `utf-8`, `utf-16` or `latin-1`.
+
+    Raises:
+        SourceFileError: by the constructor and by `read`: the file can't be opened or unpacked, its bytes are not in
+            the declared encoding (with line and byte), or it holds a NUL.
+    """
+
+    def __init__(self, path: Path, encoding: str) -> None:
+        self.path = path
+        self.encoding = encoding
+        self._lines_read = 0
+        self._ended = False
+        self._archive: zipfile.ZipFile | None = None
+        try:
+            self._file = self._open()
+        except _READ_ERRORS as error:
+            raise self._unreadable(error) from error
+        try:
+            self._head = self._read_raw(4)
+            self._decoder = self._start_decoder()
+        except SourceFileError:
+            self.close()
+            raise
+
+    def __enter__(self) -> TextSource:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        if self._archive is not None:
+            self._archive.close()
+
+    def read(self, size: int) -> bytes:
+        """Return the UTF-8 form of the next `size` bytes or a little more, `b""` only at the end of the file."""
+        while not self._ended:
+            raw = self._head + self._read_raw(size)
+            self._head = b""
+            self._ended = not raw
+            try:
+                text = self._decoder.decode(raw, final=self._ended)
+            except UnicodeDecodeError as error:
+                raise self._undecodable(error) from error
+            data = text.encode()
+            if b"\0" in data:
+                raise SourceFileError(
+                    f"{self.path}: line {self._line_after(data[: data.index(0)])} holds a NUL byte; "
+                    "is it a text file in the declared encoding?",
+                    next_step="if the file is UTF-16, declare encoding utf-16",
+                    path=str(self.path),
+                    line=self._line_after(data[: data.index(0)]),
+                )
+            self._lines_read += data.count(b"\n")
+            if data:
+                return data
+        return b""
+
+    def _open(self) -> IO[bytes]:
+        file = self.path.open("rb")
+        magic = file.read(4)
+        file.seek(0)
+        if magic[:2] == b"\x1f\x8b":
+            file.close()
+            return cast(IO[bytes], gzip.open(self.path, "rb"))
+        if magic[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+            file.close()
+            return self._open_zip()
+        if magic in _OTHER_FORMATS:
+            file.close()
+            raise SourceFileError(
+                f"{self.path}: is {_OTHER_FORMATS[magic]}, not CSV text",
+                next_step="name the right format, or unpack the file",
+                path=str(self.path),
+            )
+        return file
+
+    def _open_zip(self) -> IO[bytes]:
+        archive = zipfile.ZipFile(self.path)
+        # macOS adds a shadow entry for each file.
+        members = [
+            info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith("__MACOSX/")
+        ]
+        if len(members) != 1 or members[0].flag_bits & 1:
+            archive.close()
+            what = f"holds {len(members)} files" if len(members) != 1 else "is encrypted"
+            raise SourceFileError(
+                f"{self.path}: is a zip archive (or an Office document) that {what}; one plain file is needed",
+                next_step="unpack it, or save the sheet as CSV",
+                path=str(self.path),
+            )
+        self._archive = archive
+        return archive.open(members[0])
+
+    def _read_raw(self, size: int) -> bytes:
+        try:
+            return self._file.read(size)
+        except _READ_ERRORS as error:
+            raise self._unreadable(error) from error
+
+    def _start_decoder(self) -> codecs.IncrementalDecoder:
+        bom16 = self._head[:2] if self._head[:2] in _UTF16_DECODERS else None
+        if self.encoding == "utf-16":
+            if bom16 is None:
+                raise self._wrong_encoding("has no UTF-16 byte-order mark", "declare the encoding that it has")
+            self._head = self._head[2:]
+            return codecs.getincrementaldecoder(_UTF16_DECODERS[bom16])("strict")
+        if bom16 is not None:
+            raise self._wrong_encoding(
+                f"starts with the mark of UTF-16, not {self.encoding}", "declare encoding utf-16"
+            )
+        if self._head.startswith(_UTF8_BOM):
+            if self.encoding != "utf-8":
+                raise self._wrong_encoding("starts with the mark of UTF-8, not latin-1", "declare encoding utf-8")
+            self._head = self._head[len(_UTF8_BOM) :]
+        return codecs.getincrementaldecoder(self.encoding)("strict")
+
+    def _line_after(self, data: bytes) -> int:
+        return self._lines_read + data.count(b"\n") + 1
+
+    def _wrong_encoding(self, what: str, next_step: str) -> SourceFileError:
+        return SourceFileError(f"{self.path}: {what}", next_step=next_step, path=str(self.path), line=1)
+
+    def _undecodable(self, error: UnicodeDecodeError) -> SourceFileError:
+        codec = self.encoding if self.encoding != "utf-16" else error.encoding
+        good = error.object[: error.start].decode(codec).encode()
+        line = self._line_after(good)
+        wrong = error.object[error.start : max(error.end, error.start + 1)].hex(" ")
+        return SourceFileError(
+            f"{self.path}: line {line} is not {self.encoding}: byte 0x{wrong} after "
+            f"{good.decode()[-20:].rpartition(chr(10))[2]!r}",
+            next_step="declare encoding latin-1, if that is what the file is" if self.encoding == "utf-8" else None,
+            path=str(self.path),
+            line=line,
+            byte=f"0x{wrong}",
+        )
+
+    def _unreadable(self, error: BaseException) -> SourceFileError:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return SourceFileError(f"{self.path}: can't be read: {reason}", path=str(self.path))
