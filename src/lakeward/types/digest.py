@@ -1,0 +1,154 @@
+"""The digest: an order-independent checksum of a dataset's rows, equal bit for bit from Postgres and from DuckDB.
+
+Each row's business columns, in declared order, make one text (see `table.py` for each type's form). Its MD5 is taken as
+a number of 128 bits, and the rows' high and low halves are each summed modulo 2^64. Sums, not XOR: two equal rows
+must not cancel. Sums of parts add up, so that a write's digest is that of the rows it added less those it removed.
+
+Column names are not part of the text: a rename leaves the digest as it is. Float and double, int and long share their
+form, and decimals count without their scale, so a promotion leaves it as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+import duckdb
+import pyarrow as pa
+from psycopg import sql
+
+from lakeward.errors import UsageError
+from lakeward.types.forms import stored_column
+from lakeward.types.quoting import duckdb_name
+from lakeward.types.schema import Schema
+from lakeward.types.table import arrow_schema, digest_pieces, digest_stored, joined
+
+_MODULUS = 2**64
+
+
+@dataclass(frozen=True)
+class Digest:
+    """Number of rows, and the sums modulo 2^64 of the high and low halves of their hashes.
+
+    Digests of disjoint sets of rows add up, and a part can be taken away again.
+
+    Example:
+        >>> Digest(3, 7, 2**64 - 1) + Digest(1, 1, 2)
+        Digest(count=4, high=8, low=1)
+    """
+
+    count: int
+    high: int
+    low: int
+
+    def __add__(self, other: Digest) -> Digest:
+        return Digest(self.count + other.count, (self.high + other.high) % _MODULUS, (self.low + other.low) % _MODULUS)
+
+    def __sub__(self, other: Digest) -> Digest:
+        return Digest(self.count - other.count, (self.high - other.high) % _MODULUS, (self.low - other.low) % _MODULUS)
+
+    def __str__(self) -> str:
+        return f"{self.count}:{self.high:016x}{self.low:016x}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `str()` wrote.
+
+        Raises:
+            UsageError: the text is no digest.
+        """
+        count, separator, hashes = text.partition(":")
+        try:
+            if separator and len(hashes) == 32:
+                return cls(int(count), int(hashes[:16], 16), int(hashes[16:], 16))
+        except ValueError:
+            pass  # the same error as for a text of another shape
+        raise UsageError(f"{text!r} is not a digest: expected COUNT:32 hexadecimal digits", value=text)
+
+    @classmethod
+    def of_row(cls, row: Iterable[object]) -> Self:
+        """Read the one row that the digest's SQL returns."""
+        count, high, low = (int(str(value)) for value in row)
+        return cls(count, high % _MODULUS, low % _MODULUS)
+
+
+EMPTY = Digest(0, 0, 0)
+"""The digest of no rows."""
+
+
+def row_text_duckdb(schema: Schema) -> str:
+    """Return the DuckDB expression of a row's canonical text."""
+    pieces = [piece for column in schema.columns for piece in digest_pieces(column.type, duckdb_name(column.name))]
+    return joined(pieces)
+
+
+def row_hash_duckdb(schema: Schema) -> str:
+    """Return the DuckDB expression of a row's hash, a UHUGEINT: the MD5 of its text as a big-endian number."""
+    # Not md5_number(), which takes the bytes in the other order: Postgres has no cheap way to turn them round.
+    return f"CAST('0x' || md5({row_text_duckdb(schema)}) AS UHUGEINT)"
+
+
+def duckdb_digest_sql(schema: Schema, source_sql: str) -> str:
+    """Return the DuckDB query of the digest, one row for `Digest.of_row`.
+
+    Args:
+        schema: the business columns.
+        source_sql: a query that yields at least those columns, in their DuckDB types. It comes from our own code.
+    """
+    return (
+        "SELECT count(*), coalesce(sum(CAST(hash >> 64 AS UBIGINT)), 0), "
+        "coalesce(sum(CAST(hash & 18446744073709551615::UHUGEINT AS UBIGINT)), 0) "
+        f"FROM (SELECT {row_hash_duckdb(schema)} AS hash FROM ({source_sql}) AS source) AS hashes"
+    )
+
+
+def digest_batches(
+    schema: Schema,
+    batches: pa.RecordBatchReader | Iterable[pa.RecordBatch],
+    *,
+    threads: int = 1,
+    connection: duckdb.DuckDBPyConnection | None = None,
+) -> Digest:
+    """Return the digest of Arrow batches in `arrow_schema(schema)`. Streams: memory does not grow with the rows.
+
+    Args:
+        schema: the business columns.
+        batches: a reader, or batches; further columns are allowed in a reader.
+        threads: how many threads may hash. The reader itself is read by one at a time.
+        connection: a DuckDB connection to work on; it keeps its own number of threads.
+    """
+    reader = batches
+    if not isinstance(reader, pa.RecordBatchReader):
+        reader = pa.RecordBatchReader.from_batches(arrow_schema(schema), batches)
+    engine = connection.cursor() if connection else duckdb.connect(config={"threads": threads})
+    with engine:
+        engine.register("lakeward_digest_rows", reader)
+        try:
+            (row,) = engine.execute(duckdb_digest_sql(schema, "FROM lakeward_digest_rows")).fetchall()
+        finally:
+            engine.unregister("lakeward_digest_rows")
+    return Digest.of_row(row)
+
+
+def postgres_digest_sql(schema: Schema, source: sql.Composable, data: str = "data") -> sql.Composed:
+    """Return the Postgres query of the digest, one row for `Digest.of_row`.
+
+    Postgres spreads it over parallel workers where the source allows that.
+
+    Args:
+        schema: the business columns.
+        source: a query that yields the rows' documents as a jsonb column.
+        data: the name of that column.
+    """
+    column = sql.Identifier(data)
+    fields = [(column_.type, stored_column(column, column_.name)) for column_ in schema.columns]
+    # Each `OFFSET '0'` keeps the planner from copying an expression into every place that uses it. Quoted, because the
+    # planner takes a bare 0, which is no bigint yet, for a real offset and then plans without parallel workers.
+    # `#> '{}'` returns the document unpacked, once instead of once per column.
+    return sql.SQL(
+        "SELECT count(*), coalesce(sum(hash::bit(64)::bigint), 0), coalesce(sum((hash << 64)::bit(64)::bigint), 0) "
+        "FROM (SELECT ('x' || md5({text}))::bit(128) AS hash "
+        "FROM (SELECT {data} #> '{{}}' AS {data} FROM ({source}) AS source OFFSET '0') AS documents "
+        "OFFSET '0') AS hashes"
+    ).format(text=digest_stored(fields), data=column, source=source)
