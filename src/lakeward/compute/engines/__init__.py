@@ -1,0 +1,1 @@
+"""The engines, one file each, found by discovery."""

@@ -1,0 +1,47 @@
+"""What a pipeline means, in one hash: equal for two files that differ only in layout, comments or the order of keys."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from lakeward.compute.sql import canonical
+from lakeward.pipelines.nodes import SourceNode, TransformNode
+from lakeward.pipelines.spec import Pipeline
+
+
+def fingerprint(pipeline: Pipeline) -> str:
+    """Return the hash of `parts`, in hexadecimal."""
+    text = json.dumps(parts(pipeline), sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def parts(pipeline: Pipeline) -> dict[str, str]:
+    """Return what counts, by the name that a plan shows for it when it differs.
+
+    Where an output is created (`arm`) does not count: after the first build its route decides.
+    """
+    found = {}
+    for name, node in pipeline.spec.nodes.items():
+        if isinstance(node, SourceNode):
+            found[f"source {name}"] = node.source
+        elif isinstance(node, TransformNode):
+            found[f"node {name}"] = canonical(node.transform)
+    for output in pipeline.spec.outputs:
+        facts = {
+            "from": output.from_,
+            "strategy": output.strategy,
+            "primary_key": output.primary_key,
+            "allow_empty": output.allow_empty,
+        }
+        found[f"output {output.dataset}"] = json.dumps(facts, sort_keys=True, ensure_ascii=False)
+    return found
+
+
+def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return what is added, removed and changed between two results of `parts`, in words."""
+    words = [f"{part} added" for part in after if part not in before]
+    words += [f"{part} removed" for part in before if part not in after]
+    words += [f"{part} changed" for part in after if part in before and before[part] != after[part]]
+    return words

@@ -1,0 +1,70 @@
+"""The applied pipelines, kept in Postgres: what a build runs, whatever the project folder says by then."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakeward.control.db import Database, Queries
+from lakeward.errors import SpecError
+from lakeward.pipelines.fingerprint import fingerprint
+from lakeward.pipelines.spec import Pipeline
+
+QUERIES = Queries.beside(__file__)
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A stored pipeline. `pipeline` is None if another version of Lakeward stored it in a form that we can't read."""
+
+    name: str
+    pipeline: Pipeline | None
+    fingerprint: str
+    applied_at: datetime
+    applied_by: str
+
+
+class Registry:
+    """The table `lakeward.pipelines` of one workspace."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def applied(self) -> dict[str, Applied]:
+        """Return every applied pipeline by its name, ordered by name."""
+        return {
+            row["name"]: Applied(
+                row["name"],
+                _pipeline(row["name"], row["spec"]),
+                row["fingerprint"],
+                row["applied_at"],
+                row["applied_by"],
+            )
+            for row in self._database.fetch(QUERIES["applied"])
+        }
+
+    def change(self, store: Iterable[Pipeline], remove: Iterable[str], *, actor: str) -> None:
+        """Store and remove pipelines in one transaction, with a line in the audit log for each."""
+        with self._database.transaction() as connection:
+            for pipeline in store:
+                spec, print_ = json.dumps(pipeline.to_json(), ensure_ascii=False), fingerprint(pipeline)
+                connection.execute(
+                    QUERIES["store"], {"name": pipeline.name, "spec": spec, "fingerprint": print_, "actor": actor}
+                )
+                connection.execute(QUERIES["audit"], _entry(actor, "pipeline.apply", pipeline.name, spec))
+            for name in remove:
+                connection.execute(QUERIES["remove"], {"name": name})
+                connection.execute(QUERIES["audit"], _entry(actor, "pipeline.remove", name, None))
+
+
+def _entry(actor: str, action: str, name: str, after: str | None) -> dict[str, object]:
+    return {"actor": actor, "action": action, "subject": name, "before": None, "after": after}
+
+
+def _pipeline(name: str, spec: dict[str, object]) -> Pipeline | None:
+    try:
+        return Pipeline.from_json(spec, f"pipeline {name} as applied")
+    except SpecError:
+        return None

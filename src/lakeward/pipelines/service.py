@@ -1,0 +1,119 @@
+"""The door to pipelines: load a project, plan it, apply it, build what is applied."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lakeward.compute.engine import Engine
+from lakeward.control.db import Database
+from lakeward.control.ledger import Ledger
+from lakeward.control.tree import Tree
+from lakeward.errors import SpecError, UnknownObject
+from lakeward.pipelines.build import Builder, Progress
+from lakeward.pipelines.graph import order_pipelines
+from lakeward.pipelines.plan import ADDED, CHANGED, REMOVED, Plan, make_plan
+from lakeward.pipelines.project import Project, load_project
+from lakeward.pipelines.registry import Applied, Registry
+from lakeward.pipelines.spec import Pipeline
+from lakeward.storage.facade import Storage
+from lakeward.storage.requests import BuildResult
+
+
+class Pipelines:
+    """The pipelines of one workspace.
+
+    Args:
+        tree, ledger, storage, database: of the workspace.
+        engine: describes and runs the queries.
+    """
+
+    def __init__(self, tree: Tree, ledger: Ledger, storage: Storage, engine: Engine, database: Database) -> None:
+        self._tree = tree
+        self._ledger = ledger
+        self._storage = storage
+        self._engine = engine
+        self._registry = Registry(database)
+
+    def load(self, path: str | Path) -> Project:
+        """Read the project that `path` is, or lies in.
+
+        Raises:
+            SpecError: no project, or a file is wrong, with file and line.
+        """
+        return load_project(Path(path))
+
+    def applied(self) -> dict[str, Applied]:
+        """Return the applied pipelines by name."""
+        return self._registry.applied()
+
+    def plan(self, project: Project) -> Plan:
+        """Return what `apply` would change. Changes nothing.
+
+        Raises:
+            SpecError, SqlError, SchemaError: the project is wrong, with file and line.
+        """
+        return make_plan(project, self._registry.applied(), self._tree, self._engine)
+
+    def apply(self, project: Project, actor: str = "api") -> Plan:
+        """Store the project's pipelines, and remove those that it no longer has; their datasets stay.
+
+        Returns what was changed. Nothing is built, and nothing happens if nothing is pending.
+
+        Raises:
+            SpecError, SqlError, SchemaError: the project is wrong; nothing was stored.
+        """
+        plan = self.plan(project)
+        change = {pipeline.name: pipeline.change for pipeline in plan.pipelines}
+        store = [pipeline for pipeline in project.pipelines if change[pipeline.name] in (ADDED, CHANGED)]
+        remove = [name for name, what in change.items() if what == REMOVED]
+        if store or remove:
+            self._registry.change(store, remove, actor=actor)
+        return plan
+
+    def build(self, names: Sequence[str] | None = None, progress: Progress | None = None) -> list[BuildResult]:
+        """Run applied pipelines, each after those that write what it reads.
+
+        Args:
+            names: which ones; None: all of them.
+            progress: called for every batch of rows that was computed.
+
+        Returns:
+            One result per pipeline, in the order in which they ran. An error ends the run; what was built before stays.
+
+        Raises:
+            UnknownObject: a pipeline is not applied.
+            ComputeError: a query failed while it ran; that pipeline's datasets are unchanged.
+        """
+        applied = self._registry.applied()
+        chosen = self._chosen(applied, names)
+        readable = [each.pipeline for each in applied.values() if each.pipeline is not None]
+        writers = {output.dataset: pipeline.name for pipeline in readable for output in pipeline.spec.outputs}
+        builder = Builder(self._tree, self._ledger, self._storage, self._engine, progress, writers)
+        return [builder.build(pipeline) for pipeline in order_pipelines(readable) if pipeline.name in chosen]
+
+    def _chosen(self, applied: Mapping[str, Applied], names: Sequence[str] | None) -> set[str]:
+        if not applied:
+            raise UnknownObject("no pipeline is applied", next_step="lakeward apply")
+        for name in applied if names is None else names:
+            _readable(applied, name)
+        return set(applied if names is None else names)
+
+
+def _readable(applied: Mapping[str, Applied], name: str) -> Pipeline:
+    if name not in applied:
+        near = difflib.get_close_matches(name, applied, n=1)
+        raise UnknownObject(
+            f"pipeline {name!r} is not applied; applied are {', '.join(applied)}",
+            next_step=f"did you mean {near[0]}? If it is new: lakeward apply" if near else "lakeward apply",
+            pipeline=name,
+        )
+    pipeline = applied[name].pipeline
+    if pipeline is None:
+        raise SpecError(
+            f"pipeline {name!r} was stored by another version of Lakeward and can't be read",
+            next_step="lakeward apply, from the project folder that has it",
+            pipeline=name,
+        )
+    return pipeline

@@ -1,0 +1,297 @@
+"""What a pipeline file says, checked: known keys, known kinds, names that can be told apart. Nothing is looked up here.
+
+The YAML form is pinned by the design: later kinds of node and strategies add to it and rename nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pydantic import Field, SerializeAsAny, ValidationError
+
+from lakeward.compute.place import line_and_column, sql_error
+from lakeward.control.names import DatasetName
+from lakeward.control.routes import ARM_MODES
+from lakeward.discovery import discover
+from lakeward.errors import InvalidName, LakewardError, SqlError
+from lakeward.pipelines import strategies
+from lakeward.pipelines.nodes import NODES, Node, SourceNode, SpecModel, TransformNode
+from lakeward.pipelines.origin import Origin, Path
+from lakeward.pipelines.strategy import Strategy
+from lakeward.types.schema import name_key
+
+MAX_NAME_BYTES = 255
+
+
+class OutputSpec(SpecModel):
+    """One dataset that a pipeline writes.
+
+    `from` is a node, `arm` is where the dataset is created (afterwards its route decides), `allow_empty` lets a build
+    leave it with zero rows.
+    """
+
+    dataset: str
+    from_: str = Field(alias="from")
+    strategy: str
+    primary_key: list[str] = Field(default_factory=list)
+    arm: str | None = None
+    allow_empty: bool = False
+
+
+class PipelineSpec(SpecModel):
+    """A pipeline as it is stored when it is applied."""
+
+    pipeline: str
+    nodes: dict[str, SerializeAsAny[Node]]
+    outputs: list[OutputSpec]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A spec that passed, and where it was written."""
+
+    spec: PipelineSpec
+    origin: Origin
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name."""
+        return self.spec.pipeline
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The full name of the dataset that each source node reads."""
+        return {name: node.source for name, node in self.spec.nodes.items() if isinstance(node, SourceNode)}
+
+    def sql_error(self, node: str, error: LakewardError) -> SqlError:
+        """Return an error in a node's SQL with the file and line in front, and the excerpt of the node's own text."""
+        written = self.spec.nodes[node]
+        text = written.transform if isinstance(written, TransformNode) else ""
+        position = error.fields.get("position")
+        position = position if isinstance(position, int) else None
+        place = self.origin.place(("nodes", node, "transform"))
+        first_line = place.text_line if place else 1
+        line = first_line + line_and_column(text, position or 0)[0] - 1 if place else None
+        where = f"{self.origin.file}:{line}: node {node}" if place else f"{self.origin.file}: node {node}"
+        reason = str(error.fields.get("reason") or error.message)
+        located = sql_error(reason, text, position, where=where, first_line=first_line, next_step=error.next_step)
+        located.fields.update(
+            {
+                **error.fields,
+                **located.fields,
+                "file": self.origin.file,
+                "line": line,
+                "node": node,
+                "pipeline": self.name,
+            }
+        )
+        return located
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the spec as it is stored; `from_json` reads it back."""
+        return self.spec.model_dump(mode="json", by_alias=True)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any], file: str) -> Pipeline:
+        """Read a stored spec.
+
+        Raises:
+            SpecError: it was stored by a version that wrote another form.
+        """
+        return read_spec(data, Origin(file))
+
+
+@cache
+def strategy_classes() -> dict[str, type[Strategy]]:
+    """Return the strategies that exist, by name."""
+    return discover(strategies, Strategy)
+
+
+def read_spec(data: dict[str, Any], origin: Origin) -> Pipeline:
+    """Check a spec's data and return the pipeline.
+
+    Raises:
+        SpecError: with file and line, naming the key or value and the nearest right one.
+    """
+    _known_keys(data, ("pipeline", "nodes", "outputs"), (), origin)
+    for key in ("pipeline", "nodes", "outputs"):
+        if key not in data:
+            raise origin.error(f"{key!r} is missing", (), next_step=f"a pipeline needs {key!r}")
+    nodes = _mapping(data["nodes"], ("nodes",), origin, "nodes by name")
+    outputs = data["outputs"]
+    if not isinstance(outputs, list) or not outputs:
+        raise origin.error("'outputs' is a list of at least one output", ("outputs",))
+    spec = PipelineSpec(
+        pipeline=_name(data["pipeline"], "pipeline", ("pipeline",), origin),
+        nodes=_nodes(nodes, origin),
+        outputs=[_output(output, ("outputs", index), nodes, origin) for index, output in enumerate(outputs)],
+    )
+    _check_datasets(spec, origin)
+    return Pipeline(spec, origin)
+
+
+def _nodes(nodes: dict[str, Any], origin: Origin) -> dict[str, Node]:
+    if not nodes:
+        raise origin.error("'nodes' is empty", ("nodes",), next_step="a pipeline needs at least one source")
+    twins: dict[str, str] = {}
+    read: dict[str, Node] = {}
+    for name, data in nodes.items():
+        path: Path = ("nodes", name)
+        _name(name, "node", path, origin, key=True)
+        twin = twins.setdefault(name_key(name), name)
+        if twin != name:
+            raise origin.error(
+                f"nodes {twin!r} and {name!r} differ only in case or Unicode form, and SQL takes them for one",
+                path,
+                key=True,
+                next_step="rename one of them",
+            )
+        body = _mapping(data, path, origin, f"a kind of node ({_listed(kind.kind for kind in NODES)})")
+        read[name] = _node(name, body, path, origin)
+    return read
+
+
+def _node(name: str, body: dict[str, Any], path: Path, origin: Origin) -> Node:
+    kinds = [kind for kind in NODES if kind.kind in body]
+    there = _listed(kind.kind for kind in NODES)
+    if len(kinds) > 1:
+        raise origin.error(f"node {name!r} is {_listed(kind.kind for kind in kinds)} at once", path, key=True)
+    if not kinds:
+        first = next(iter(body), None)
+        raise origin.error(
+            f"node {name!r} is of unknown kind {first!r}; there are {there}"
+            if first
+            else f"node {name!r} has no kind; there are {there}",
+            (*path, first) if first else path,
+            key=True,
+            next_step=_nearest(first, [kind.kind for kind in NODES]) if first else None,
+        )
+    _known_keys(body, list(kinds[0].model_fields), path, origin)
+    node = _model(kinds[0], body, path, origin)
+    if isinstance(node, SourceNode):
+        return SourceNode(source=_dataset(node.source, (*path, "source"), origin))
+    if isinstance(node, TransformNode) and not node.transform.strip():
+        raise origin.error(f"node {name!r} has no SQL", (*path, "transform"))
+    assert isinstance(node, TransformNode)
+    return node
+
+
+def _output(data: Any, path: Path, nodes: dict[str, Any], origin: Origin) -> OutputSpec:
+    body = _mapping(data, path, origin, "an output with `dataset`, `from` and `strategy`")
+    _known_keys(body, [field.alias or name for name, field in OutputSpec.model_fields.items()], path, origin)
+    output = _model(OutputSpec, body, path, origin)
+    assert isinstance(output, OutputSpec)
+    _one_of(output.from_, nodes, "node", (*path, "from"), origin)
+    _one_of(output.strategy, strategy_classes(), "strategy", (*path, "strategy"), origin)
+    if output.arm is not None:
+        _one_of(output.arm, ARM_MODES, "arm", (*path, "arm"), origin)
+    for index, column in enumerate(output.primary_key):
+        if column in output.primary_key[:index]:
+            raise origin.error(f"primary key column {column!r} is named twice", (*path, "primary_key", index))
+    if strategy_classes()[output.strategy].needs_key and not output.primary_key:
+        raise origin.error(f"strategy {output.strategy!r} needs a 'primary_key'", (*path, "strategy"))
+    return output.model_copy(update={"dataset": _dataset(output.dataset, (*path, "dataset"), origin)})
+
+
+def _check_datasets(spec: PipelineSpec, origin: Origin) -> None:
+    """Refuse two outputs into one dataset, and an output that is also a source: its build would wait for itself."""
+    sources = {name_key(node.source): name for name, node in spec.nodes.items() if isinstance(node, SourceNode)}
+    written: dict[str, str] = {}
+    for index, output in enumerate(spec.outputs):
+        path: Path = ("outputs", index, "dataset")
+        key = name_key(output.dataset)
+        if key in written:
+            raise origin.error(f"two outputs write the dataset {output.dataset}", path, next_step="keep one of them")
+        if key in sources:
+            raise origin.error(
+                f"dataset {output.dataset} is an output and also the source {sources[key]!r}",
+                path,
+                next_step="write to another dataset: a pipeline reads the versions that were there before it",
+            )
+        written[key] = output.dataset
+
+
+def _model(model: type[SpecModel], data: dict[str, Any], path: Path, origin: Origin) -> SpecModel:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        below = (*path, *first["loc"])
+        key = str(first["loc"][0]) if first["loc"] else ""
+        if first["type"] == "missing":
+            raise origin.error(f"{key!r} is missing", path, next_step=f"add `{key}: …`") from None
+        value = first["input"]
+        meant = _MEANT.get(first["type"], str(first["msg"]))
+        hint = f'put it in quotes: {key}: "{value}"' if first["type"] == "string_type" and value is not None else None
+        raise origin.error(f"{key!r} is {_shown(value)}, and should be {meant}", below, next_step=hint) from None
+
+
+_MEANT = {
+    "string_type": "text",
+    "list_type": "a list, as in [id]",
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+}
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "empty"
+    text = "true" if value is True else "false" if value is False else repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _known_keys(data: dict[str, Any], known: Sequence[str], path: Path, origin: Origin) -> None:
+    for key in data:
+        if key not in known:
+            raise origin.error(
+                f"unknown key {key!r}; there are {_listed(known)}",
+                (*path, key),
+                key=True,
+                next_step=_nearest(key, known),
+            )
+
+
+def _mapping(data: Any, path: Path, origin: Origin, what: str) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise origin.error(f"{path[-1]!r} is {_shown(data)}, and should be a mapping: {what}", path)
+    return data
+
+
+def _one_of(value: str, there: Iterable[str], what: str, path: Path, origin: Origin) -> None:
+    names = list(there)
+    if value not in names:
+        raise origin.error(
+            f"unknown {what} {value!r}; there are {_listed(names)}", path, next_step=_nearest(value, names)
+        )
+
+
+def _name(value: Any, what: str, path: Path, origin: Origin, *, key: bool = False) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise origin.error(f"the name of a {what} is {_shown(value)}, and should be text", path, key=key)
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
+        raise origin.error(f"the name {value!r} of a {what} has a control character or a lone surrogate", path, key=key)
+    if len(value.encode()) > MAX_NAME_BYTES:
+        raise origin.error(f"the name {value[:40]!r}… of a {what} is longer than {MAX_NAME_BYTES} bytes", path, key=key)
+    return value
+
+
+def _dataset(value: str, path: Path, origin: Origin) -> str:
+    try:
+        return str(DatasetName.parse(value))
+    except InvalidName as error:
+        raise origin.error(error.message, path, next_step=error.next_step) from None
+
+
+def _nearest(value: str | None, names: Sequence[str]) -> str | None:
+    near = difflib.get_close_matches(value or "", names, n=1)
+    return f"did you mean {near[0]}?" if near else None
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
