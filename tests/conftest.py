@@ -6,11 +6,16 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
+from psycopg import sql
+
+import lakeward
+from lakeward.control.embedded import EmbeddedPostgres
 
 # New examples on every run, so that CI goes on searching; a failure prints the blob that replays it. No deadline: the
 # first example of a test may start a database, and two busy cores say nothing about our code.
@@ -50,3 +55,36 @@ def short_tmp(short_root: Path) -> Path:
     path = Path(tempfile.mkdtemp(dir=short_root))
     path.chmod(0o755)
     return path
+
+
+@pytest.fixture(scope="session")
+def postgres(short_root: Path) -> Iterator[EmbeddedPostgres]:
+    """The embedded server that this session's tests share; it stops after the last of them."""
+    with EmbeddedPostgres.acquire(short_root / "postgres", short_root / "cache") as server:
+        yield server
+
+
+@pytest.fixture
+def new_database(postgres: EmbeddedPostgres) -> Callable[[], str]:
+    """Makes empty databases; each call returns another one's libpq URL."""
+
+    def make() -> str:
+        name = f"test_{random.SystemRandom().randrange(2**48):012x}"
+        with psycopg.connect(postgres.url, autocommit=True) as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        return postgres.url.replace("/lakeward?", f"/{name}?", 1)
+
+    return make
+
+
+@pytest.fixture
+def database_url(new_database: Callable[[], str]) -> str:
+    """The libpq URL of an empty database."""
+    return new_database()
+
+
+@pytest.fixture
+def workspace(database_url: str, tmp_path: Path) -> Iterator[lakeward.Workspace]:
+    """An empty workspace on a database and a warehouse of its own."""
+    with lakeward.open(tmp_path / "home", database_url=database_url, warehouse=tmp_path / "warehouse") as opened:
+        yield opened

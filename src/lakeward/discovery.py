@@ -1,6 +1,6 @@
 """Finds plug-ins: adding an arm, connector, strategy or engine is adding one file to its package.
 
-A plug-in is a concrete class with a `name` and a one-line docstring, defined in a module of the package that is searched.
+A plug-in is a concrete class with a `name` and a one-line docstring, in a module of the package that is searched.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def discover(package: ModuleType, base: type) -> dict[str, type[Any]]:
     for info in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
         for candidate in vars(module).values():
-            if not inspect.isclass(candidate) or candidate.__module__ != module.__name__:
+            # What a module merely imports is not its own; what a package takes from its own modules is.
+            if not inspect.isclass(candidate) or not f"{candidate.__module__}.".startswith(f"{module.__name__}."):
                 continue
             if not issubclass(candidate, base) or inspect.isabstract(candidate) or candidate.__name__.startswith("_"):
                 continue

@@ -32,6 +32,7 @@
         ├── DatabaseUnavailable                     Postgres can't be reached
         ├── EmbeddedPostgresError                   the embedded server can't be started or stopped
         │   └── UnsupportedPlatform                 no embedded binaries for this machine
+        ├── OutcomeUnknown                          the answer of a decide was lost; the ledger knows it
         └── HomeNotWritable                         the workspace directory can't be used
 
 An error's text has up to three parts: what is wrong (naming the thing), what is safe, and the next command to run.
@@ -226,6 +227,10 @@ class EmbeddedPostgresError(ControlError):
 
 class UnsupportedPlatform(EmbeddedPostgresError):
     """There are no embedded binaries for this machine."""
+
+
+class OutcomeUnknown(ControlError):
+    """Postgres went away while a build was decided: it is committed as a whole or not at all; the ledger knows."""
 
 
 class HomeNotWritable(ControlError):

@@ -1,1 +1,1 @@
-"""The control plane: the Postgres that coordinates everything, with the tree of names, the ledger, leases and routes."""
+"""The control plane: the Postgres that coordinates everything: the tree of names, the ledger, leases and routes."""

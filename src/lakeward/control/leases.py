@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import socket
 import threading
@@ -10,6 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
+
+from lakeward.errors import LakewardError
+
+log = logging.getLogger("lakeward.leases")
 
 
 @dataclass(frozen=True)
@@ -100,8 +105,9 @@ class Heartbeat:
                 if not self._renew():
                     self.lost = True
                     return
-            except Exception:  # noqa: BLE001 - a missed beat is no fault: the next one, or decide, tells the truth
-                continue
+            except LakewardError as error:
+                # A missed beat is no fault: the next one, or decide, tells the truth.
+                log.warning("a lease was not renewed: %s", error)
 
     def __enter__(self) -> Heartbeat:
         self._thread.start()

@@ -11,8 +11,7 @@ then `abort` ends it. Each of the three can be repeated.
 from __future__ import annotations
 
 import json
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import psycopg
 import sqlalchemy
@@ -25,9 +24,7 @@ from lakeward.control.records import (
     Decision,
     Intent,
     OpenTransaction,
-    Transaction,
     Unfinished,
-    Window,
 )
 from lakeward.control.routes import Route
 from lakeward.errors import Diverged, LeaseLost, LockTimeout, RouteChanged
@@ -167,18 +164,23 @@ class Ledger:
     # While it is open ------------------------------------------------------------------------------------------------
 
     def heartbeat(self, transactions: Sequence[OpenTransaction]) -> Heartbeat:
-        """Return a context that keeps the leases of `transactions` alive; its `lost` tells when one is gone."""
+        """Return a context that keeps leases alive; its `lost` tells when one is gone.
+
+        Args:
+            transactions: whose; the list may grow while the context is open.
+        """
 
         def renew() -> bool:
+            held = list(transactions)
             renewed = self._database.fetch(
                 QUERIES["renew"],
                 {
-                    "ids": [transaction.id for transaction in transactions],
-                    "fences": [transaction.fence for transaction in transactions],
+                    "ids": [transaction.id for transaction in held],
+                    "fences": [transaction.fence for transaction in held],
                     "lease_seconds": self._lease_seconds,
                 },
             )
-            return len(renewed) == len(transactions)
+            return len(renewed) == len(held)
 
         return Heartbeat(renew, self._lease_seconds / 3)
 
@@ -267,9 +269,7 @@ class Ledger:
         if transaction.kind == "copy":
             connection.execute(QUERIES["carry_arm_versions"], {**key, **parent, **arm})
         for source, window in sorted(transaction.windows.items()):
-            connection.execute(
-                QUERIES["record_watermark"], {**key, "source_id": source, "version": window.high}
-            )
+            connection.execute(QUERIES["record_watermark"], {**key, "source_id": source, "version": window.high})
         connection.execute(QUERIES["release"], {"id": transaction.id, "fence": transaction.fence})
 
     def status(self, transaction: OpenTransaction) -> str:
@@ -362,9 +362,7 @@ class Ledger:
 
         This is the one answer to "has this dataset a committed version on that arm": nothing counts rows to find out.
         """
-        rows = self._database.fetch(
-            QUERIES["arm_version"], {"dataset_id": dataset_id, "arm": arm, "version": version}
-        )
+        rows = self._database.fetch(QUERIES["arm_version"], {"dataset_id": dataset_id, "arm": arm, "version": version})
         return ArmVersion(**rows[0]) if rows else None
 
     def newest_arm_version(self, dataset_id: int, arm: str) -> ArmVersion | None:
@@ -377,29 +375,6 @@ class Ledger:
         rows = self._database.fetch(QUERIES["heads"], {"ids": list(dataset_ids)})
         return {row["id"]: row["head_version"] for row in rows}
 
-    def transactions(
-        self, names: Mapping[int, str], *, dataset_id: int | None = None, status: str | None = None, most: int = 100
-    ) -> list[Transaction]:
-        """Return ledger rows, newest first.
-
-        Args:
-            names: dataset names by id; rows of other datasets are left out.
-            dataset_id: of this dataset only.
-            status: with this status only.
-            most: at most so many.
-        """
-        rows = self._database.fetch(
-            QUERIES["transactions"], {"dataset_id": dataset_id, "status": status, "most": most}
-        )
-        return [
-            _transaction(row, names[row["dataset_id"]], row["owner"]) for row in rows if row["dataset_id"] in names
-        ]
-
-    def of_build(self, build_id: uuid.UUID, names: Mapping[int, str]) -> list[Transaction]:
-        """Return the transactions of one build, by dataset id."""
-        rows = self._database.fetch(QUERIES["build"], {"build_id": build_id})
-        return [_transaction(row, names[row["dataset_id"]], None) for row in rows]
-
 
 def lease_lost(transaction: OpenTransaction) -> LeaseLost:
     """Return the error of an owner that was taken over."""
@@ -410,17 +385,3 @@ def lease_lost(transaction: OpenTransaction) -> LeaseLost:
         dataset=transaction.dataset,
         version=transaction.version,
     )
-
-
-def _transaction(row: sqlalchemy.RowMapping, dataset: str, owner: Mapping[str, object] | None) -> Transaction:
-    fields = {
-        name: row[name]
-        for name in (
-            "version parent_version kind verb arm status build_id pipeline writer opened_at committed_at published_at "
-            "rows_in rows_added rows_updated rows_unchanged rows_deleted rows_skipped row_count error"
-        ).split()
-    }
-    return Transaction(dataset=dataset, owner=str(Owner.from_json(owner)) if owner else None, **fields)
-
-
-__all__ = ["Ledger", "Window", "lease_lost"]

@@ -139,12 +139,3 @@ FROM lakeward.arm_versions WHERE dataset_id = :dataset_id AND arm = :arm ORDER B
 -- name: heads
 -- In one statement, so that the versions are those of one instant.
 SELECT id, head_version FROM lakeward.datasets WHERE id = ANY (:ids);
-
--- name: transactions
-SELECT t.*, l.owner FROM lakeward.dataset_transactions t LEFT JOIN lakeward.leases l ON l.transaction_id = t.id
-WHERE (CAST(:dataset_id AS bigint) IS NULL OR t.dataset_id = :dataset_id)
-  AND (CAST(:status AS text) IS NULL OR t.status = :status)
-ORDER BY t.id DESC LIMIT :most;
-
--- name: build
-SELECT * FROM lakeward.dataset_transactions WHERE build_id = :build_id ORDER BY dataset_id;

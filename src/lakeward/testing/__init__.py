@@ -1,1 +1,1 @@
-"""Real implementations of the ports for tests, ours and yours: an arm in memory, a clock that you move, crashes on demand."""
+"""Real implementations of the ports for tests, ours and yours: an arm in memory, a moved clock, crashes on demand."""

@@ -66,7 +66,9 @@ class Schema:
         if not columns:
             raise SchemaError(f"{where}at least one column is needed", dataset=dataset)
         if len(columns) > MAX_COLUMNS:
-            raise SchemaError(f"{where}{len(columns)} columns are more than the {MAX_COLUMNS} that fit", dataset=dataset)
+            raise SchemaError(
+                f"{where}{len(columns)} columns are more than the {MAX_COLUMNS} that fit", dataset=dataset
+            )
         twins: dict[str, str] = {}
         for name in columns:
             _check_column_name(name, where, dataset)

@@ -10,6 +10,8 @@ from pathlib import Path
 from alembic import op
 from sqlalchemy import text
 
+from lakeward.errors import ControlError
+
 revision = "m0001"
 down_revision = None
 branch_labels = None
@@ -38,4 +40,4 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Refuse: a workspace's data is not thrown away by a migration."""
-    raise NotImplementedError("the first migration can't be undone; restore a backup instead")
+    raise ControlError("the first migration can't be undone", next_step="restore a backup of the database")

@@ -221,6 +221,8 @@ CREATE TABLE lakeward.dataset_rows (
     data jsonb NOT NULL
 );
 CREATE INDEX dataset_rows_version ON lakeward.dataset_rows (dataset_id, version);
+-- Finds the marks that an aborted transaction set.
+CREATE INDEX dataset_rows_until ON lakeward.dataset_rows (dataset_id, until) WHERE until IS NOT NULL;
 
 -- Pipelines and logs --------------------------------------------------------------------------------------------------
 CREATE TABLE lakeward.pipelines (

@@ -1,0 +1,175 @@
+"""The Iceberg arm: streams in and out of native tables; versions are snapshots that the ledger names."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyiceberg.table import Table
+
+from lakeward.control.records import ArmVersion, Counts
+from lakeward.errors import Diverged
+from lakeward.storage.arm import ArmContext, Prepared, Scan, StorageArm, WriteTask
+from lakeward.storage.arms.iceberg import branches
+from lakeward.storage.arms.iceberg.files import RollingWriter
+from lakeward.storage.arms.iceberg.scans import FileScan, plan
+from lakeward.storage.arms.iceberg.tables import (
+    BUILD_PROPERTY,
+    DATASET_PROPERTY,
+    VERSION_PROPERTY,
+    Tables,
+    catalog_errors,
+)
+from lakeward.storage.filters import quote_list
+from lakeward.storage.identity import IdentityCounter, with_identity
+from lakeward.storage.table import TableRef
+from lakeward.types.digest import EMPTY, Digest, duckdb_digest_sql
+from lakeward.types.schema import IDENTITY_COLUMNS, VERSION
+from lakeward.types.table import arrow_schema
+
+
+class IcebergArm(StorageArm):
+    """Rows in a native Apache Iceberg table."""
+
+    name = "iceberg"
+
+    def __init__(self, context: ArmContext) -> None:
+        self._tables = Tables(context.database, context.settings)
+        self._ledger = context.ledger
+        self._duck = context.duck
+        self._faults = context.faults
+        self._target_file_bytes = context.settings.target_file_bytes
+
+    def prepare(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared:
+        """Write data files, then one snapshot on the version's branch; `main` does not move."""
+        transaction, table = task.transaction, task.table
+        loaded, parent = self._open_for_write(task)
+        copied = transaction.verb == "copy"
+        replaces = copied or transaction.verb == "replace"
+        counter = IdentityCounter(
+            0 if replaces else transaction.next_row_index,
+            transaction.next_row_id,
+            transaction.opened_at,
+            transaction.version,
+        )
+        writer = RollingWriter(loaded, f"{transaction.version:08d}", self._target_file_bytes)
+        with catalog_errors(f"dataset {table.name}"):
+            rows = batches if copied else (counter.number(batch) for batch in batches)
+            writer.write_all(rows, task.check)
+        self._faults.at("prepare:files")
+        namespace = tuple(loaded.name()[:-1])
+        snapshot = branches.prepare(
+            lambda: self._tables.load_at(table, namespace),
+            table,
+            transaction.version,
+            parent,
+            writer.files,
+            replaces=replaces,
+            properties={
+                DATASET_PROPERTY: str(table.uid),
+                VERSION_PROPERTY: str(transaction.version),
+                BUILD_PROPERTY: str(transaction.build_id),
+            },
+        )
+        self._faults.at("prepare:committed")
+        kept = 0 if replaces else transaction.parent_row_count
+        added, unchanged = (0, writer.rows) if copied else (writer.rows, 0)
+        return Prepared(
+            counts=Counts(
+                rows_in=writer.rows,
+                added=added,
+                updated=0,
+                unchanged=unchanged,
+                deleted=transaction.parent_row_count if transaction.verb == "replace" else 0,
+                skipped=0,
+                row_count=kept + writer.rows,
+            ),
+            next_row_id=transaction.next_row_id if copied else counter.row_id,
+            next_row_index=transaction.next_row_index if copied else counter.row_index,
+            rebases=replaces or task.parent is None,
+            publishes=True,
+            snapshot_id=snapshot,
+            parent_snapshot_id=parent,
+            iceberg_namespace=namespace,
+        )
+
+    def scan(self, table: TableRef, version: ArmVersion, scan: Scan) -> pa.RecordBatchReader:
+        """Stream one snapshot's rows, reading only the columns and files that are needed."""
+        wanted = table.schema.select(scan.columns)
+        target = with_identity(arrow_schema(wanted)) if scan.identity else arrow_schema(wanted)
+        names = [*wanted.names, *(IDENTITY_COLUMNS if scan.identity else ())]
+        reads = {*names, *(scan.where.columns if scan.where else ()), *((VERSION,) if scan.since is not None else ())}
+        files = self._plan(table, version, reads, scan)
+        if files is None:
+            return pa.RecordBatchReader.from_batches(target, iter(()))
+        conditions = [f"{VERSION} > {scan.since}"] if scan.since is not None else []
+        conditions += [f"({scan.where.sql})"] if scan.where is not None else []
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return self._duck.stream(f"SELECT {quote_list(names)} FROM ({files.sql}){where}", target, files.tables)
+
+    def digest(self, table: TableRef, version: ArmVersion) -> Digest:
+        """Compute the digest in DuckDB from the data files."""
+        files = self._plan(table, version, set(table.schema.names), Scan(table.schema.names))
+        if files is None:
+            return EMPTY
+        with self._duck.session() as connection:
+            for name, rows in files.tables.items():
+                connection.register(name, rows)
+            row = connection.execute(duckdb_digest_sql(table.schema, files.sql)).fetchone()
+        assert row is not None
+        return Digest.of_row(row)
+
+    def publish(self, table: TableRef, version: ArmVersion) -> None:
+        """Move `main` to the version's snapshot, if it is still where the ledger remembers it."""
+        assert version.snapshot_id is not None and version.parent_snapshot_id is not None
+        moved = branches.publish(
+            lambda: self._tables.load(table), table, version.version, version.snapshot_id, version.parent_snapshot_id
+        )
+        if moved:
+            self._ledger.log_sync(
+                table.dataset_id,
+                version.version,
+                "published",
+                table.iceberg_namespace or (),
+                version.snapshot_id,
+            )
+
+    def discard(self, table: TableRef, version: int) -> None:
+        """Remove the branch of an aborted version. Its files stay: maintenance finds that no snapshot names them."""
+        branches.drop(lambda: self._tables.find(table), table, version)
+
+    def locate(self, table: TableRef, version: ArmVersion) -> dict[str, str]:
+        """Say where the table is in the catalog and on disk, and which snapshot holds the version."""
+        loaded = self._tables.load(table)
+        return {
+            "catalog": loaded.catalog.name,
+            "table": ".".join(loaded.name()),
+            "location": loaded.location(),
+            "metadata": loaded.metadata_location,
+            "snapshot": str(version.snapshot_id),
+        }
+
+    def _open_for_write(self, task: WriteTask) -> tuple[Table, int]:
+        """Return the table, and the snapshot that the new one goes on from."""
+        table = task.table
+        if task.parent is None:
+            loaded = self._tables.give_birth(table)
+            root = loaded.current_snapshot()
+            # An aborted first write leaves an empty table; anything else in it was not written by us.
+            if root is None or root.summary is None or root.summary.get(VERSION_PROPERTY) != "0":
+                raise Diverged(
+                    f"the Iceberg table {'.'.join(loaded.name())} of dataset {table.name} holds rows that the ledger "
+                    "doesn't know",
+                    safe="they were not touched",
+                    next_step="rename that table in the catalog, then repeat the write",
+                    dataset=table.name,
+                )
+            return loaded, root.snapshot_id
+        loaded, parent = self._tables.load(table), task.parent.snapshot_id
+        assert parent is not None
+        branches.check_main(loaded, table, parent)
+        return loaded, parent
+
+    def _plan(self, table: TableRef, version: ArmVersion, columns: set[str], scan: Scan) -> FileScan | None:
+        assert version.snapshot_id is not None
+        loaded = self._tables.load(table)
+        with catalog_errors(f"dataset {table.name}"):
+            return plan(loaded, version.snapshot_id, table.schema, columns, scan)

@@ -1,0 +1,136 @@
+"""Plans the reading of a snapshot: DuckDB SQL over its data files, columns found by field id, deleted rows left out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlparse
+
+import pyarrow as pa
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    LessThan,
+    LessThanOrEqual,
+    LiteralPredicate,
+    Reference,
+)
+from pyiceberg.io.pyarrow import _read_all_delete_files
+from pyiceberg.table import FileScanTask, Table
+
+from lakeward.errors import SettingsError
+from lakeward.storage.arm import Scan
+from lakeward.storage.filters import quote_identifier
+from lakeward.types.schema import CREATED_AT, IDENTITY_COLUMNS, VERSION, Schema
+from lakeward.types.table import duckdb_type
+
+_COMPARISONS: dict[str, type[LiteralPredicate]] = {
+    "=": EqualTo,
+    ">": GreaterThan,
+    ">=": GreaterThanOrEqual,
+    "<": LessThan,
+    "<=": LessThanOrEqual,
+}
+
+
+@dataclass(frozen=True)
+class FileScan:
+    """A DuckDB query over data files, and the Arrow tables that it reads besides."""
+
+    sql: str
+    tables: dict[str, pa.Table]
+
+
+def plan(table: Table, snapshot_id: int, schema: Schema, columns: set[str], scan: Scan) -> FileScan | None:
+    """Plan a scan; None if no file can hold a row that is wanted.
+
+    Args:
+        table: the loaded table.
+        snapshot_id: which snapshot.
+        schema: the dataset's columns.
+        columns: business and identity columns to read.
+        scan: its `since` and `where` leave out files whose bounds exclude them; rows are not filtered here.
+    """
+    tasks = list(table.scan(row_filter=_file_filter(scan), snapshot_id=snapshot_id).plan_files())
+    if not tasks:
+        return None
+    fields = ", ".join(_field(table, schema, name) for name in [*schema.names, *IDENTITY_COLUMNS] if name in columns)
+    files = ", ".join(_literal(_glob_free(local_path(task.file.file_path))) for task in tasks)
+    deleted = _deleted_rows(table, tasks)
+    options = f"schema = MAP {{{fields}}}"
+    if deleted is None:
+        return FileScan(f"SELECT * FROM read_parquet([{files}], {options})", {})
+    names = ", ".join(f"t.{quote_identifier(name)}" for name in [*schema.names, *IDENTITY_COLUMNS] if name in columns)
+    return FileScan(
+        f"SELECT {names} FROM read_parquet([{files}], {options}, filename = true, file_row_number = true) AS t "
+        "ANTI JOIN deleted_rows AS d ON d.file = t.filename AND d.position = t.file_row_number",
+        {"deleted_rows": deleted},
+    )
+
+
+def local_path(uri: str) -> str:
+    """Return the path of a data file on this machine.
+
+    Raises:
+        SettingsError: it is in an object store, which this arm does not read.
+    """
+    parsed = urlparse(uri)
+    if parsed.scheme not in ("", "file"):
+        raise SettingsError(
+            f"the data file {uri} is in a store of kind {parsed.scheme!r}; the warehouse must be a local directory",
+            next_step="open the workspace with a local warehouse",
+        )
+    return uri.removeprefix("file://")
+
+
+def _file_filter(scan: Scan) -> BooleanExpression:
+    parts: list[BooleanExpression] = [
+        _COMPARISONS[conjunct.operator](Reference(conjunct.column), value=conjunct.value)
+        for conjunct in (scan.where.conjuncts if scan.where else ())
+    ]
+    if scan.since is not None:
+        parts.append(GreaterThan(Reference(VERSION), value=scan.since))
+    result: BooleanExpression = AlwaysTrue()
+    for part in parts:
+        result = And(result, part)
+    return result
+
+
+def _field(table: Table, schema: Schema, name: str) -> str:
+    """Return one entry of DuckDB's map from field ids: a file without the field reads as null."""
+    if name in IDENTITY_COLUMNS:
+        field_id = table.schema().find_field(name).field_id
+        kind = "TIMESTAMPTZ" if name == CREATED_AT else "BIGINT"
+    else:
+        column = schema.column(name)
+        field_id, kind = column.field_id, duckdb_type(column.type)
+    return f"{field_id}: {{name: {_literal(name)}, type: {_literal(kind)}, default_value: NULL}}"
+
+
+def _deleted_rows(table: Table, tasks: Iterable[FileScanTask]) -> pa.Table | None:
+    """Return the file and position of every deleted row, or None if there are none."""
+    deletes = _read_all_delete_files(table.io, tasks)
+    if not deletes:
+        return None
+    files = [[local_path(path)] * sum(len(array) for array in arrays) for path, arrays in deletes.items()]
+    positions = [chunk.cast(pa.int64()) for arrays in deletes.values() for array in arrays for chunk in array.chunks]
+    return pa.table(
+        {
+            "file": pa.array(itertools.chain.from_iterable(files), pa.string()),
+            "position": pa.chunked_array(positions, pa.int64()),
+        }
+    )
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _glob_free(path: str) -> str:
+    """Keep DuckDB from reading a path's own brackets, stars and question marks as a pattern."""
+    return "".join(f"[{character}]" if character in "[*?" else character for character in path)

@@ -1,0 +1,190 @@
+"""Where a dataset's Iceberg table is: the catalog, the namespace, loading it, and its birth."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+import sqlalchemy
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    RESTError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.table import Table
+
+from lakeward.control.db import Database
+from lakeward.control.tree import LEGACY_NAMESPACE
+from lakeward.errors import CatalogError, StorageFull
+from lakeward.storage.identity import with_identity
+from lakeward.storage.settings import StorageSettings
+from lakeward.storage.table import TableRef
+from lakeward.types.table import arrow_schema
+
+CATALOG_NAME = "lakeward"
+
+DATASET_PROPERTY = "lakeward.dataset"
+"""In a table's properties and in every snapshot's summary: the dataset's uid."""
+VERSION_PROPERTY = "lakeward.version"
+BUILD_PROPERTY = "lakeward.build"
+
+_CATALOG_LOCK = 0x1CEB3A2D
+
+_PROPERTIES = {
+    "format-version": "2",
+    "write.parquet.compression-codec": "zstd",
+    # Files of a snapshot that was dropped from one name may still be read through another one.
+    "gc.enabled": "false",
+}
+
+
+class Tables:
+    """The Iceberg tables of a workspace's datasets."""
+
+    def __init__(self, database: Database, settings: StorageSettings) -> None:
+        self._database = database
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._catalog: Catalog | None = None
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog, connected on first use."""
+        with self._lock:
+            if self._catalog is None:
+                with catalog_errors("the Iceberg catalog"):
+                    self._catalog = self._open()
+            return self._catalog
+
+    def _open(self) -> Catalog:
+        configured = dict(self._settings.catalog)
+        if configured:
+            return load_catalog(configured.pop("name", CATALOG_NAME), **configured)
+        with self._database.transaction() as connection:
+            # Two processes that make the catalog's tables at once: the second waits here and finds them.
+            connection.execute(sqlalchemy.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _CATALOG_LOCK})
+            catalog = SqlCatalog(
+                CATALOG_NAME, uri=self._database.sqlalchemy_url, warehouse=warehouse_uri(self._settings)
+            )
+        # Ours instead of its own: one pool for the process, and no prepared statements, for transaction-mode poolers.
+        catalog.engine.dispose()
+        catalog.engine = self._database.engine
+        return catalog
+
+    def load(self, table: TableRef) -> Table:
+        """Load a dataset's table from where the control plane says it is.
+
+        Raises:
+            CatalogError: it is not there, or is another dataset's, or the catalog does not answer.
+        """
+        return self.load_at(table, table.iceberg_namespace or LEGACY_NAMESPACE)
+
+    def load_at(self, table: TableRef, namespace: tuple[str, ...]) -> Table:
+        """Load a dataset's table from a namespace that is not persisted yet: that of a first write under way."""
+        found = self._find(table, namespace)
+        if found is None:
+            raise CatalogError(
+                f"the table {'.'.join((*namespace, table.slugs[2]))} of dataset {table.name} is not in the catalog",
+                safe="the ledger still has every committed version",
+                next_step="restore the catalog's entry, or read from the other arm if it is current",
+                dataset=table.name,
+            )
+        return found
+
+    def find(self, table: TableRef) -> Table | None:
+        """Load a dataset's table wherever an unfinished first write may have made it, or return None."""
+        places = [table.iceberg_namespace] if table.iceberg_namespace else [self.birthplace(table), LEGACY_NAMESPACE]
+        return next((found for place in places if (found := self._find(table, place)) is not None), None)
+
+    def birthplace(self, table: TableRef) -> tuple[str, ...]:
+        """Return the namespace that a new table of this dataset is made in: the slugs of its catalog and schema."""
+        return table.slugs[:2]
+
+    def give_birth(self, table: TableRef) -> Table:
+        """Make a dataset's table, empty, or return the one that an aborted first write left.
+
+        Its first snapshot is an empty root: PyIceberg can't write to a branch of a table without one.
+        """
+        namespace = self.birthplace(table)
+        location = f"{warehouse_uri(self._settings)}/{'/'.join(table.slugs)}-{table.uid.hex[:12]}"
+        with catalog_errors(f"dataset {table.name}"):
+            for depth in range(1, len(namespace) + 1):
+                self.catalog.create_namespace_if_not_exists(namespace[:depth])
+            try:
+                made = self.catalog.create_table(
+                    (*namespace, table.slugs[2]),
+                    schema=physical_schema(table),
+                    location=location,
+                    properties={**_PROPERTIES, DATASET_PROPERTY: str(table.uid)},
+                )
+            except TableAlreadyExistsError:
+                found = self._find(table, namespace)
+                if found is None:
+                    raise
+                made = found
+            if made.current_snapshot() is None:
+                root = {DATASET_PROPERTY: str(table.uid), VERSION_PROPERTY: "0"}
+                with made.transaction() as transaction:
+                    transaction.update_snapshot(snapshot_properties=root).fast_append().commit()
+        return made
+
+    def _find(self, table: TableRef, namespace: tuple[str, ...]) -> Table | None:
+        identifier = (*namespace, table.slugs[2])
+        with catalog_errors(f"dataset {table.name}"):
+            try:
+                found = self.catalog.load_table(identifier)
+            except (NoSuchTableError, NoSuchNamespaceError):
+                return None
+        owner = found.properties.get(DATASET_PROPERTY)
+        if owner != str(table.uid):
+            raise CatalogError(
+                f"the Iceberg table {'.'.join(identifier)} belongs to {owner or 'somebody else'}, not to dataset "
+                f"{table.name}",
+                safe="it was not touched",
+                next_step="rename that table, or the dataset",
+                dataset=table.name,
+            )
+        return found
+
+
+def physical_schema(table: TableRef) -> pa.Schema:
+    """Return the Arrow schema of the physical table: the business columns, then the identity columns.
+
+    PyIceberg numbers the fields of a new table level by level, so the business columns get the ids 1 to n, which are
+    those that the control plane gave them.
+    """
+    return with_identity(arrow_schema(table.schema))
+
+
+def warehouse_uri(settings: StorageSettings) -> str:
+    """Return the warehouse as the URI that stands in table metadata."""
+    return f"file://{settings.warehouse}"
+
+
+@contextmanager
+def catalog_errors(what: str) -> Iterator[None]:
+    """Turn the failures of catalog and files into ours, so that callers know what may be retried."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC or "No space left" in str(error):
+            raise StorageFull(
+                f"{what}: no space left in the warehouse",
+                safe="nothing was made visible",
+                next_step="free space on the warehouse's disk, then repeat",
+            ) from error
+        raise CatalogError(f"{what}: the warehouse can't be used: {error}") from error
+    except (sqlalchemy.exc.SQLAlchemyError, RESTError, CommitFailedException, CommitStateUnknownException) as error:
+        raise CatalogError(
+            f"{what}: the Iceberg catalog failed: {type(error).__name__}",
+            safe="every committed version stands; recovery finishes or removes the rest",
+            next_step="check the catalog, then `lakeward ledger recover`",
+        ) from error

@@ -1,0 +1,108 @@
+"""The storage layer's own DuckDB: trusted SQL over streams and files, within a memory limit, spilling when it must.
+
+User pipelines do not run here; they run sealed, in `lakeward.compute`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import duckdb
+import pyarrow as pa
+
+from lakeward.errors import StorageError, StorageFull
+from lakeward.storage.settings import StorageSettings
+
+BATCH_ROWS = 65_536
+
+
+class Duck:
+    """One DuckDB instance for the process, opened on first use; every read or write gets a connection of its own."""
+
+    def __init__(self, settings: StorageSettings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._instance: duckdb.DuckDBPyConnection | None = None
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """Return a new connection; the caller closes it."""
+        with self._lock:
+            if self._instance is None:
+                self._settings.scratch.mkdir(parents=True, exist_ok=True)
+                self._instance = duckdb.connect(
+                    config={
+                        "memory_limit": self._settings.memory_limit,
+                        "temp_directory": str(self._settings.scratch),
+                        "autoinstall_known_extensions": False,
+                        "autoload_known_extensions": False,
+                        "python_enable_replacements": False,
+                    }
+                )
+            connection = self._instance.cursor()
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET arrow_lossless_conversion = true")
+        return connection
+
+    @contextmanager
+    def session(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection for the length of a block, with DuckDB's errors under our names."""
+        with named_errors(), self.connect() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close the instance and with it everything that still reads from it."""
+        with self._lock:
+            if self._instance is not None:
+                self._instance.close()
+                self._instance = None
+
+    def stream(
+        self, sql: str, schema: pa.Schema, tables: Mapping[str, pa.Table | pa.RecordBatchReader] | None = None
+    ) -> pa.RecordBatchReader:
+        """Stream a query's result in exactly the given Arrow types; nothing is materialised.
+
+        Args:
+            sql: the query.
+            schema: the columns of the result, by position.
+            tables: what it reads, by name; a stream may be scanned once.
+        """
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with self.session() as connection:
+                for name, rows in (tables or {}).items():
+                    connection.register(name, rows)
+                # `sql` and not `execute`: the latter would materialise the result before its first batch.
+                for batch in connection.sql(sql).to_arrow_reader(BATCH_ROWS):
+                    yield as_schema(batch, schema)
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the batch in exactly these types; they may differ in nullability and the names of list items only."""
+    if batch.schema == schema:
+        return batch
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+@contextmanager
+def named_errors() -> Iterator[None]:
+    """Turn DuckDB's failures into ours."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise StorageFull(
+            f"DuckDB ran out of memory or of space to spill: {error}",
+            safe="nothing was made visible",
+            next_step="free space in the scratch directory, or raise storage.memory_limit",
+        ) from None
+    except duckdb.IOException as error:
+        if "No space left" in str(error):
+            raise StorageFull(f"no space left: {error}", safe="nothing was made visible") from None
+        raise StorageError(f"DuckDB could not read or write: {error}") from error

@@ -1,0 +1,214 @@
+"""The facade: the one door to dataset rows. It asks the route, calls an arm, and runs every write by the protocol."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.errors import ParityMismatch, SchemaError, UnknownObject, UsageError
+from lakeward.storage.arm import Scan
+from lakeward.storage.filters import parse_filter
+from lakeward.storage.identity import with_identity
+from lakeward.storage.protocol import WriteProtocol
+from lakeward.storage.requests import VERBS, BuildResult, Output, PreparedVersion, ReadRequest, WriteResult
+from lakeward.storage.routing import Place, Routing
+from lakeward.storage.table import table_ref
+from lakeward.types.conform import to_reader
+from lakeward.types.digest import EMPTY, Digest
+from lakeward.types.table import arrow_schema
+
+WHOLE = ReadRequest()
+"""Every row and business column of the head."""
+
+log = logging.getLogger("lakeward.storage")
+
+
+@dataclass(frozen=True)
+class Parity:
+    """The digests of one version on each arm that holds it."""
+
+    dataset: str
+    version: int
+    digests: dict[str, Digest]
+
+    @property
+    def equal(self) -> bool:
+        """Whether all arms agree (one alone does)."""
+        return len(set(self.digests.values())) <= 1
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return {
+            "dataset": self.dataset,
+            "version": self.version,
+            "equal": self.equal,
+            "digests": {arm: str(digest) for arm, digest in self.digests.items()},
+        }
+
+
+class Storage:
+    """Reads and writes datasets, whatever arm they are on."""
+
+    def __init__(self, tree: Tree, routing: Routing, protocol: WriteProtocol) -> None:
+        self._tree = tree
+        self._routing = routing
+        self._protocol = protocol
+
+    # Reading ---------------------------------------------------------------------------------------------------------
+
+    def read(
+        self, dataset: DatasetRecord, request: ReadRequest = WHOLE, *, reader: str = "api.read"
+    ) -> pa.RecordBatchReader:
+        """Stream the rows that `request` describes.
+
+        The version is resolved through the ledger when this is called; writes that commit later don't change it.
+
+        Args:
+            dataset: which one; the record may be of an earlier moment.
+            request: which rows and columns.
+            reader: the named place in the product that reads.
+
+        Raises:
+            SchemaError: an unknown column.
+            SqlError: the filter is not a predicate over the row's columns.
+            UnknownVersion, ArmNotCurrent: see `Routing.resolve`.
+        """
+        dataset = self._tree.by_id(dataset.id)
+        scan = _scan(dataset, request)
+        place = self._routing.resolve(dataset, request.arm, request.version)
+        log.debug("%s reads dataset %s: %s", reader, dataset.name, place)
+        if place is None:
+            schema = arrow_schema(dataset.schema.select(scan.columns))
+            schema = with_identity(schema) if scan.identity else schema
+            return pa.RecordBatchReader.from_batches(schema, iter(()))
+        return place.arm.scan(table_ref(dataset), place.version, scan)
+
+    def digest(self, dataset: DatasetRecord, *, arm: str | None = None, version: int | None = None) -> Digest:
+        """Compute the digest of one version from the rows of one arm (None: the one that serves)."""
+        dataset = self._tree.by_id(dataset.id)
+        place = self._routing.resolve(dataset, arm, version)
+        return EMPTY if place is None else place.arm.digest(table_ref(dataset), place.version)
+
+    def verify(self, dataset: DatasetRecord) -> Parity:
+        """Compare the digests of the head version on every arm that holds it.
+
+        Raises:
+            ParityMismatch: they differ.
+        """
+        dataset = self._tree.by_id(dataset.id)
+        places = self._routing.holders(dataset)
+        digests = {place.arm.name: place.arm.digest(table_ref(dataset), place.version) for place in places}
+        version = places[0].version.version if places else 0
+        parity = Parity(dataset.name, version, digests)
+        if not parity.equal:
+            raise _mismatch(parity)
+        return parity
+
+    def locate(self, dataset: DatasetRecord) -> dict[str, dict[str, str]]:
+        """Say, for each arm that holds the head version, where its rows physically are."""
+        dataset = self._tree.by_id(dataset.id)
+        return {
+            place.arm.name: place.arm.locate(table_ref(dataset), place.version)
+            for place in self._routing.holders(dataset)
+        }
+
+    # Writing ---------------------------------------------------------------------------------------------------------
+
+    def write(
+        self, dataset: DatasetRecord, rows: object, *, verb: str, writer: str, allow_empty: bool = False
+    ) -> WriteResult:
+        """Write rows to one dataset, atomically.
+
+        Args:
+            dataset: which one.
+            rows: an Arrow table, batch or reader, anything that exports an Arrow stream, or an iterable of dicts.
+            verb: one of `VERBS`.
+            writer: the named place in the product that writes.
+            allow_empty: lets `replace` write zero rows.
+
+        Raises:
+            DataError: the rows are refused; nothing was written.
+            ConflictError: somebody else holds or changed the dataset; nothing was written.
+        """
+        output = Output(
+            dataset, verb, lambda: to_reader(rows, dataset.schema, dataset=dataset.name), allow_empty=allow_empty
+        )
+        return self.build([output], writer=writer).transactions[0]
+
+    def build(self, outputs: Sequence[Output], *, writer: str, pipeline: str | None = None) -> BuildResult:
+        """Write several datasets, visible together or not at all. See `WriteProtocol.run`."""
+        for output in outputs:
+            if output.verb not in VERBS:
+                raise UnknownObject(f"unknown write mode {output.verb!r}; there are {', '.join(VERBS)}")
+        return self._protocol.run(outputs, writer=writer, pipeline=pipeline)
+
+    def copy(self, dataset: DatasetRecord, to: str, *, writer: str = "dataset.copy") -> WriteResult:
+        """Bring the head version to another arm, identity columns included, verified before it is visible.
+
+        The copy is a version of its own that changes no row: both arms hold it, and the route stays as it is. Writers
+        of the dataset wait while it runs; readers don't notice. If the arm holds the head already, nothing happens.
+
+        Args:
+            dataset: which one.
+            to: the arm to copy to.
+
+        Raises:
+            ParityMismatch: the arms would differ; the copy was removed.
+        """
+        dataset = self._tree.by_id(dataset.id)
+        if dataset.head_version == 0:
+            raise UsageError(f"dataset {dataset.name} has no version to copy", dataset=dataset.name)
+        self._routing.arm(to)
+        if any(place.arm.name == to for place in self._routing.holders(dataset)):
+            return WriteResult.nothing(dataset.name, "copy", dataset.head_version, dataset.row_count)
+        return self._copy(dataset, to, writer)
+
+    def _copy(self, dataset: DatasetRecord, to: str, writer: str) -> WriteResult:
+        source: list[Place] = []
+
+        def rows() -> pa.RecordBatchReader:
+            # Called when the dataset's slot is ours, so that the head stays the same until the copy is decided.
+            head = self._routing.resolve(self._tree.by_id(dataset.id))
+            assert head is not None, "a version was there before, and versions don't go away"
+            source.append(head)
+            return head.arm.scan(table_ref(dataset), head.version, Scan(dataset.schema.names, identity=True))
+
+        def audit(prepared: PreparedVersion) -> None:
+            held = source[0]
+            digests = {
+                held.arm.name: held.arm.digest(table_ref(dataset), held.version),
+                prepared.arm: self._routing.arm(prepared.arm).digest(prepared.table, prepared.where),
+            }
+            parity = Parity(dataset.name, held.version.version, digests)
+            if not parity.equal:
+                raise _mismatch(parity)
+
+        output = Output(dataset, "copy", rows, allow_empty=True, audit=audit)
+        return self._protocol.run([output], writer=writer, kind="copy", arm=to).transactions[0]
+
+
+def _scan(dataset: DatasetRecord, request: ReadRequest) -> Scan:
+    columns = dataset.schema.names if request.columns is None else request.columns
+    repeated = [name for position, name in enumerate(columns) if name in columns[:position]]
+    if repeated or not columns:
+        what = f"column {repeated[0]!r} is asked for twice" if repeated else "no column is asked for"
+        raise SchemaError(f"dataset {dataset.name}: {what}", dataset=dataset.name)
+    dataset.schema.select(columns)
+    where = parse_filter(request.where, dataset.schema, dataset.name) if request.where is not None else None
+    return Scan(tuple(columns), request.identity, request.since, where)
+
+
+def _mismatch(parity: Parity) -> ParityMismatch:
+    shown = ", ".join(f"{arm} {digest}" for arm, digest in parity.digests.items())
+    return ParityMismatch(
+        f"the arms of dataset {parity.dataset} differ at version {parity.version}: {shown}",
+        safe="readers are served by the primary arm as before",
+        next_step=f"`lakeward dataset show {parity.dataset}` says which arm that is",
+        dataset=parity.dataset,
+        version=parity.version,
+        digests={arm: str(digest) for arm, digest in parity.digests.items()},
+    )

@@ -1,0 +1,151 @@
+"""Row filters: user SQL predicates, checked once, applied by DuckDB on every arm so that they mean the same everywhere.
+
+An arm that can may also use `conjuncts` to leave out rows early; what it leaves out must be false for the predicate.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+
+from lakeward.errors import SqlError
+from lakeward.types.schema import IDENTITY_COLUMNS, Schema
+
+# Scalar functions that look outside the row: none of them has a place in a row filter.
+_FORBIDDEN_FUNCTIONS = frozenset(
+    {
+        "getenv",
+        "current_setting",
+        "getvariable",
+        "read_text",
+        "read_blob",
+        "random",
+        "uuid",
+        "gen_random_uuid",
+        "nextval",
+    }
+)
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+}
+_MIRRORED = {"=": "=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
+
+
+@dataclass(frozen=True)
+class Conjunct:
+    """One top-level `column <operator> integer` of a predicate; a row for which it is not true can't be wanted."""
+
+    column: str
+    operator: str
+    value: int
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A checked predicate: DuckDB SQL over the dataset's columns, the columns that it reads, and its simple parts."""
+
+    sql: str
+    columns: tuple[str, ...]
+    conjuncts: tuple[Conjunct, ...]
+
+
+def parse_filter(text: str, schema: Schema, dataset: str) -> Filter:
+    """Check a row filter.
+
+    Args:
+        text: a SQL predicate, as in a WHERE clause.
+        schema: the dataset's columns; identity columns may be named too.
+        dataset: its name, for the error.
+
+    Raises:
+        SqlError: it is not one expression, or reads anything but the row's own columns.
+    """
+
+    def refuse(reason: str, next_step: str | None = None) -> SqlError:
+        return SqlError(f"dataset {dataset}: filter {text!r} {reason}", next_step=next_step, dataset=dataset)
+
+    try:
+        # In parentheses: text that closes them early and goes on does not parse.
+        statements = sqlglot.parse(f"SELECT 1 WHERE (\n{text}\n)", read="duckdb")
+    except sqlglot.errors.SqlglotError as error:
+        raise refuse(f"is not a SQL predicate: {_first_line(error)}") from None
+    statement = statements[0] if len(statements) == 1 else None
+    where = statement.args.get("where") if isinstance(statement, exp.Select) else None
+    outer = {"expressions", "where", "kind", "operation_modifiers"}
+    if not isinstance(where, exp.Where) or not isinstance(where.this, exp.Paren):
+        raise refuse("is not one SQL predicate")
+    if any(value for name, value in statement.args.items() if name not in outer):  # type: ignore[union-attr]
+        raise refuse("is not one SQL predicate")
+    predicate = where.this.this
+    known = {name.casefold(): name for name in (*schema.names, *IDENTITY_COLUMNS)}
+    columns: dict[str, None] = {}
+    for node in predicate.walk():
+        if isinstance(node, exp.Query | exp.Subquery | exp.Placeholder | exp.Parameter | exp.Star | exp.Window):
+            raise refuse("may use only the columns of the row: no subquery, parameter, star or window")
+        if isinstance(node, exp.AggFunc):
+            raise refuse("may not aggregate")
+        if isinstance(node, exp.Func) and _function_name(node) in _FORBIDDEN_FUNCTIONS:
+            raise refuse(f"may not call {_function_name(node)}()")
+        if isinstance(node, exp.Column):
+            # DuckDB reads `s.a` as a field of the struct s where no table is called s.
+            name = node.parts[0].name
+            if name.casefold() not in known:
+                near = difflib.get_close_matches(name, known.values(), n=1)
+                hint = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(schema.names)}"
+                raise refuse(f"names the unknown column {name!r}", hint)
+            columns[known[name.casefold()]] = None
+    return Filter(predicate.sql(dialect="duckdb"), tuple(columns), tuple(_conjuncts(predicate, schema, known)))
+
+
+def _conjuncts(predicate: exp.Expr, schema: Schema, known: dict[str, str]) -> list[Conjunct]:
+    found: list[Conjunct] = []
+    for part in predicate.flatten() if isinstance(predicate, exp.And) else [predicate]:
+        part = part.unnest()
+        operator = _COMPARISONS.get(type(part))
+        if operator is None:
+            continue
+        left, right = part.this, part.expression
+        if isinstance(right, exp.Column):
+            left, right, operator = right, left, _MIRRORED[operator]
+        value = _integer(right)
+        if not isinstance(left, exp.Column) or len(left.parts) != 1 or value is None:
+            continue
+        name = known[left.name.casefold()]
+        if name in schema.names and schema.column(name).type.kind in ("int", "long"):
+            found.append(Conjunct(name, operator, value))
+    return found
+
+
+def _integer(node: exp.Expr) -> int | None:
+    negative = isinstance(node, exp.Neg)
+    literal = node.this if negative else node
+    if not isinstance(literal, exp.Literal) or literal.is_string or not literal.name.isdigit():
+        return None
+    value = -int(literal.name) if negative else int(literal.name)
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def _function_name(node: exp.Func) -> str:
+    return (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).casefold()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
+def quote_identifier(name: str) -> str:
+    """Return a name as a quoted SQL identifier (doubled quotes), for DuckDB."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_list(names: Sequence[str]) -> str:
+    """Return names as a comma-separated list of quoted identifiers, for DuckDB."""
+    return ", ".join(quote_identifier(name) for name in names)

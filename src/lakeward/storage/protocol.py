@@ -1,0 +1,329 @@
+"""The write protocol: prepare, decide, publish. Here it is settled when written data becomes visible: in `decide`.
+
+    intent    a short Postgres transaction takes the dataset's open slot and a version
+    compute   the stream of rows is opened; nothing is written yet
+    prepare   the arm makes the rows durable, invisible to everybody else
+    audit     the prepared version is read like any other, and may be refused
+    decide    one Postgres transaction commits every output of the build, or none
+    publish   the arm's own head follows; redone by recovery if it fails
+
+A failure before decide aborts: what was prepared was never visible and is removed. From decide on the build stands.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lakeward.clock import Clock, Faults, Ids
+from lakeward.control.leases import Heartbeat
+from lakeward.control.ledger import Ledger, lease_lost
+from lakeward.control.records import ArmVersion, Decision, Intent, OpenTransaction
+from lakeward.control.tree import Tree
+from lakeward.errors import (
+    CatalogError,
+    DatabaseUnavailable,
+    Diverged,
+    EmptyReplace,
+    OutcomeUnknown,
+    UsageError,
+)
+from lakeward.storage.arm import Prepared, StorageArm, WriteTask
+from lakeward.storage.recovery import Recovery
+from lakeward.storage.requests import BuildResult, Output, PreparedVersion, WriteResult
+from lakeward.storage.table import TableRef, table_ref
+
+log = logging.getLogger("lakeward.protocol")
+
+STEPS = ("intent", "compute", "prepare", "audit", "decide", "publish")
+"""The steps in order. `Faults.at` is called with `<step>` before each, and with `<step>:<point>` inside some."""
+
+DECIDE_LOOKS = 5
+"""How often the ledger is asked what became of a decide whose answer was lost."""
+
+
+@dataclass
+class _Job:
+    """One output on its way through the steps."""
+
+    output: Output
+    transaction: OpenTransaction
+    table: TableRef
+    batches: _Stream | None = None
+    prepared: Prepared | None = None
+
+
+class WriteProtocol:
+    """Runs builds against the ledger and the arms."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        ledger: Ledger,
+        arms: Mapping[str, StorageArm],
+        recovery: Recovery,
+        *,
+        clock: Clock,
+        ids: Ids,
+        faults: Faults,
+    ) -> None:
+        self._tree = tree
+        self._ledger = ledger
+        self._arms = arms
+        self._recovery = recovery
+        self._clock = clock
+        self._ids = ids
+        self._faults = faults
+
+    def run(
+        self,
+        outputs: Sequence[Output],
+        *,
+        writer: str,
+        pipeline: str | None = None,
+        kind: str = "write",
+        arm: str | None = None,
+    ) -> BuildResult:
+        """Write all outputs, visible together or not at all.
+
+        Args:
+            outputs: what to write, at most one of each dataset.
+            writer: the named place in the product that writes.
+            pipeline: the pipeline that is built, if any.
+            kind: `write`, or `copy` to the other arm.
+            arm: the arm to write to; None: each dataset's primary.
+        """
+        ordered = sorted(outputs, key=lambda output: output.dataset.id)
+        for one, next_one in itertools.pairwise(ordered):
+            if one.dataset.id == next_one.dataset.id:
+                raise UsageError(f"dataset {one.dataset.name} is written twice by one build", dataset=one.dataset.name)
+        build_id = self._ids.new()
+        jobs: list[_Job] = []
+        held: list[OpenTransaction] = []
+        with self._ledger.heartbeat(held) as heartbeat:
+            try:
+                # Sorted, so that two builds that share datasets can't wait for each other in a circle.
+                for output in ordered:
+                    transaction = self._intent(output, build_id, writer, pipeline, kind, arm)
+                    held.append(transaction)
+                    jobs.append(_Job(output, transaction, table_ref(self._tree.by_id(output.dataset.id))))
+                for job in jobs:
+                    self._compute(job)
+                    self._prepare(job, heartbeat)
+                for job in jobs:
+                    self._audit(job)
+                self._decide([job for job in jobs if job.prepared is not None])
+            except BaseException as error:
+                for job in jobs:
+                    self._abort(job, f"{type(error).__name__}: {error}")
+                raise
+        for job in jobs:
+            if job.prepared is None:
+                self._abort(job, "there was nothing to write")
+            elif job.prepared.publishes:
+                self._publish(job)
+        return BuildResult(build_id, pipeline, tuple(_result(job) for job in jobs))
+
+    def _intent(
+        self,
+        output: Output,
+        build_id: uuid.UUID,
+        writer: str,
+        pipeline: str | None,
+        kind: str,
+        arm: str | None,
+    ) -> OpenTransaction:
+        self._faults.at("intent")
+        dataset = output.dataset
+        intent = Intent(
+            dataset_id=dataset.id,
+            dataset=dataset.name,
+            kind=kind,
+            verb=output.verb,
+            build_id=build_id,
+            writer=writer,
+            arm=arm,
+            pipeline=pipeline,
+            windows=output.windows,
+        )
+        started, poll = self._clock.monotonic(), 0.0
+        while True:
+            # Always first: leftovers of an earlier version must be gone before there is a later one.
+            self._recovery.recover(dataset.id)
+            opened = self._ledger.try_open(intent)
+            if opened is not None:
+                self._faults.at("intent:opened")
+                return opened
+            poll = self._ledger.wait_for_slot(intent, started, poll)
+
+    def _compute(self, job: _Job) -> None:
+        self._faults.at("compute")
+        job.batches = _unless_empty(job.output.rows())
+        if job.batches.empty and job.transaction.verb == "replace" and not job.output.allow_empty:
+            raise EmptyReplace(
+                f"dataset {job.transaction.dataset}: replace by zero rows would empty it",
+                safe=f"the dataset is unchanged at version {job.transaction.parent_version}",
+                next_step="pass allow_empty=True (--allow-empty) if that is meant",
+                dataset=job.transaction.dataset,
+            )
+
+    def _prepare(self, job: _Job, heartbeat: Heartbeat) -> None:
+        assert job.batches is not None
+        if job.batches.empty and job.transaction.verb == "append":
+            return
+        self._faults.at("prepare")
+        transaction = job.transaction
+
+        def check() -> None:
+            if heartbeat.lost:
+                raise lease_lost(transaction)
+
+        parent = self._ledger.newest_arm_version(transaction.dataset_id, transaction.arm)
+        task = WriteTask(job.table, transaction, parent, check)
+        job.prepared = self._arms[transaction.arm].prepare(task, job.batches.reader)
+
+    def _audit(self, job: _Job) -> None:
+        self._faults.at("audit")
+        if job.output.audit is not None and job.prepared is not None:
+            prepared = ArmVersion(
+                job.transaction.version,
+                self._base(job),
+                job.prepared.snapshot_id,
+                job.prepared.parent_snapshot_id,
+            )
+            # A first write's table is where the namespace says that decide will persist.
+            namespace = job.prepared.iceberg_namespace or job.table.iceberg_namespace
+            table = replace(job.table, iceberg_namespace=namespace)
+            job.output.audit(PreparedVersion(job.transaction.arm, table, prepared))
+
+    def _base(self, job: _Job) -> int:
+        """Return the base that decide will record for the prepared version."""
+        transaction = job.transaction
+        if job.prepared is None or not job.prepared.rebases:
+            parent = self._ledger.arm_version(transaction.dataset_id, transaction.arm, transaction.parent_version)
+            if parent is not None:
+                return parent.base_version
+        return transaction.version
+
+    def _decide(self, jobs: Sequence[_Job]) -> None:
+        self._faults.at("decide")
+        decisions = [_decision(job.transaction, job.prepared) for job in jobs if job.prepared is not None]
+        if not decisions:
+            return
+        try:
+            self._ledger.decide(decisions)
+        except DatabaseUnavailable:
+            # The answer was lost, not the decision. One row tells it for the whole build; while nothing can be asked,
+            # nothing may be removed.
+            if self._outcome(decisions[0].transaction) != "committed":
+                raise
+        self._faults.at("decide:committed")
+
+    def _outcome(self, transaction: OpenTransaction) -> str:
+        for look in range(DECIDE_LOOKS):
+            try:
+                return self._ledger.status(transaction)
+            except DatabaseUnavailable as error:
+                if look == DECIDE_LOOKS - 1:
+                    raise OutcomeUnknown(
+                        f"Postgres went away while version {transaction.version} of dataset {transaction.dataset} was "
+                        "decided",
+                        safe="it is committed as a whole or not at all, and the ledger knows which",
+                        next_step="when Postgres is back: `lakeward ledger recover`, then `lakeward dataset history "
+                        f"{transaction.dataset}`",
+                        dataset=transaction.dataset,
+                        version=transaction.version,
+                    ) from error
+                self._clock.sleep(0.2 * 2**look)
+        raise AssertionError("unreachable")
+
+    def _publish(self, job: _Job) -> None:
+        self._faults.at("publish")
+        transaction = job.transaction
+        try:
+            self._recovery.publish(transaction.dataset_id, transaction.id, transaction.arm, transaction.version)
+        except (CatalogError, Diverged, DatabaseUnavailable) as error:
+            # The build stands: readers go through the ledger. Recovery publishes again before the next write.
+            log.warning(
+                "version %d of dataset %s is committed but not published yet: %s",
+                transaction.version,
+                transaction.dataset,
+                error,
+            )
+
+    def _abort(self, job: _Job, reason: str) -> None:
+        """Remove what the job prepared and end its transaction; whatever that can't do, recovery does later."""
+        transaction = job.transaction
+        try:
+            self._arms[transaction.arm].discard(job.table, transaction.version)
+            self._ledger.abort(transaction.id, transaction.fence, reason)
+        except Exception as error:
+            log.warning(
+                "version %d of dataset %s could not be removed now; recovery will: %s",
+                transaction.version,
+                transaction.dataset,
+                error,
+            )
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A stream of rows, and whether it turned out to have none."""
+
+    reader: pa.RecordBatchReader
+    empty: bool
+
+
+def _unless_empty(reader: pa.RecordBatchReader) -> _Stream:
+    """Look for the first row. A compute without rows is known before anything is written."""
+    for batch in reader:
+        if batch.num_rows:
+            chained = itertools.chain([batch], reader)
+            return _Stream(pa.RecordBatchReader.from_batches(reader.schema, chained), empty=False)
+    return _Stream(pa.RecordBatchReader.from_batches(reader.schema, iter(())), empty=True)
+
+
+def _decision(transaction: OpenTransaction, prepared: Prepared) -> Decision:
+    return Decision(
+        transaction=transaction,
+        counts=prepared.counts,
+        next_row_id=prepared.next_row_id,
+        next_row_index=prepared.next_row_index,
+        rebases=prepared.rebases,
+        publishes=prepared.publishes,
+        snapshot_id=prepared.snapshot_id,
+        parent_snapshot_id=prepared.parent_snapshot_id,
+        iceberg_namespace=prepared.iceberg_namespace,
+    )
+
+
+def _result(job: _Job) -> WriteResult:
+    transaction, prepared = job.transaction, job.prepared
+    if prepared is None:
+        return WriteResult.nothing(
+            transaction.dataset,
+            transaction.verb,
+            transaction.parent_version,
+            transaction.parent_row_count,
+            transaction.build_id,
+        )
+    counts = prepared.counts
+    return WriteResult(
+        dataset=transaction.dataset,
+        version=transaction.version,
+        verb=transaction.verb,
+        rows_in=counts.rows_in,
+        rows_added=counts.added,
+        rows_updated=counts.updated,
+        rows_unchanged=counts.unchanged,
+        rows_deleted=counts.deleted,
+        rows_skipped=counts.skipped,
+        row_count=counts.row_count,
+        committed=True,
+        build_id=transaction.build_id,
+    )

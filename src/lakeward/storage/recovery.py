@@ -1,0 +1,90 @@
+"""Recovery: what a process that died left behind is finished or removed. Anybody may do it, at any time, together.
+
+An `open` transaction whose lease ran out (or whose owner is proved dead) is discarded and aborted; a `committed` one
+whose publish is not recorded is published again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakeward.clock import Faults
+from lakeward.control.ledger import Ledger
+from lakeward.control.records import Unfinished
+from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.errors import Diverged
+from lakeward.storage.arm import StorageArm
+from lakeward.storage.table import table_ref
+
+log = logging.getLogger("lakeward.recovery")
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """One thing that recovery did: `aborted`, `published`, or `diverged`."""
+
+    dataset: str
+    version: int
+    outcome: str
+
+
+class Recovery:
+    """Finishes and removes what dead processes left, for one workspace."""
+
+    def __init__(self, tree: Tree, ledger: Ledger, arms: Mapping[str, StorageArm], faults: Faults) -> None:
+        self._tree = tree
+        self._ledger = ledger
+        self._arms = arms
+        self._faults = faults
+
+    def recover(self, dataset_id: int | None = None) -> list[Recovered]:
+        """Recover one dataset, or all of them; repeating it does nothing more.
+
+        Raises:
+            CatalogError: the Iceberg catalog did not answer; nothing is lost, and the next recovery goes on.
+        """
+        done: list[Recovered] = []
+        for left in self._ledger.unfinished(dataset_id):
+            record = self._tree.by_id(left.dataset_id)
+            outcome = self._abort(record, left) if left.status == "open" else self._publish_again(record, left)
+            if outcome is not None:
+                done.append(Recovered(record.name, left.version, outcome))
+                log.warning("recovered dataset %s: version %d %s", record.name, left.version, outcome)
+        return done
+
+    def publish(self, dataset_id: int, transaction_id: int, arm: str, version: int) -> None:
+        """Publish a committed version and record it. Repeating it changes nothing.
+
+        Raises:
+            Diverged: another engine moved the table; the dataset is marked, and reads stay at our version.
+            CatalogError: the catalog did not answer; recovery publishes later.
+        """
+        # As it is now: the decide of a first version has just persisted where its table is.
+        record = self._tree.by_id(dataset_id)
+        held = self._ledger.arm_version(dataset_id, arm, version)
+        assert held is not None, "decide records where the arm holds the version"
+        try:
+            self._arms[arm].publish(table_ref(record), held)
+        except Diverged:
+            self._ledger.mark_diverged(dataset_id)
+            raise
+        self._faults.at("publish:moved")
+        self._ledger.mark_published(transaction_id)
+
+    def _abort(self, record: DatasetRecord, left: Unfinished) -> str | None:
+        self._arms[left.arm].discard(table_ref(record), left.version)
+        self._faults.at("recover:discarded")
+        ended = self._ledger.abort(left.id, left.fence, "its owner stopped without deciding")
+        return "aborted" if ended else None
+
+    def _publish_again(self, record: DatasetRecord, left: Unfinished) -> str | None:
+        try:
+            self.publish(record.id, left.id, left.arm, left.version)
+        except Diverged as error:
+            if record.status == "diverged":
+                return None
+            log.error("%s", error)
+            return "diverged"
+        return "published"

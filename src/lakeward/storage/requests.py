@@ -1,0 +1,109 @@
+"""What callers ask of the storage layer, and what they get back."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lakeward.control.records import ArmVersion, Window
+from lakeward.control.tree import DatasetRecord
+from lakeward.storage.table import TableRef
+
+VERBS = ("replace", "append")
+"""The write verbs that every arm has."""
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """Which rows of a dataset.
+
+    Args:
+        columns: business columns, in the order wanted; None: all of them.
+        where: a SQL predicate over business and identity columns; rows for which it is true are kept.
+        version: the dataset as it was at this version; None: at its head.
+        since: only rows that were written after this version.
+        identity: add the identity columns at the end.
+        arm: read from this arm only; None: from the one that serves.
+    """
+
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    version: int | None = None
+    since: int | None = None
+    identity: bool = False
+    arm: str | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """One dataset that a build writes.
+
+    Args:
+        dataset: which one.
+        verb: how, one of `VERBS`.
+        rows: opens the stream of business columns in the dataset's Arrow schema; called once, when it is prepared.
+        allow_empty: lets `replace` write zero rows.
+        windows: per source dataset id, the versions that `rows` reads.
+        audit: looks at the prepared version and raises to refuse it.
+    """
+
+    dataset: DatasetRecord
+    verb: str
+    rows: Callable[[], pa.RecordBatchReader]
+    allow_empty: bool = False
+    windows: Mapping[int, Window] = field(default_factory=dict)
+    audit: Callable[[PreparedVersion], None] | None = None
+
+
+@dataclass(frozen=True)
+class PreparedVersion:
+    """A version that is durable on an arm and not yet visible to anybody; the facade reads it for an audit."""
+
+    arm: str
+    table: TableRef
+    where: ArmVersion
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """What a write did to one dataset.
+
+    `rows_in = rows_added + rows_updated + rows_unchanged + rows_skipped`. Where there was nothing to write, `version`
+    is the version that the dataset had before, and `committed` is False.
+    """
+
+    dataset: str
+    version: int
+    verb: str
+    rows_in: int
+    rows_added: int
+    rows_updated: int
+    rows_unchanged: int
+    rows_deleted: int
+    rows_skipped: int
+    row_count: int
+    committed: bool
+    build_id: uuid.UUID | None
+
+    @classmethod
+    def nothing(
+        cls, dataset: str, verb: str, version: int, row_count: int, build_id: uuid.UUID | None = None
+    ) -> WriteResult:
+        """Return the result of a write that had nothing to write; the dataset stays at `version`."""
+        return cls(dataset, version, verb, 0, 0, 0, 0, 0, 0, row_count, False, build_id)
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return {**vars(self), "build_id": str(self.build_id) if self.build_id else None}
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """What one build did: its outputs became visible together."""
+
+    build_id: uuid.UUID
+    pipeline: str | None
+    transactions: tuple[WriteResult, ...]

@@ -1,0 +1,26 @@
+"""The storage layer's own settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class StorageSettings:
+    """How the arms work.
+
+    Args:
+        warehouse: the directory below which Iceberg tables are.
+        scratch: a directory for spilling; its contents can be deleted when no process runs.
+        catalog: properties of the PyIceberg catalog; empty: a SqlCatalog in the workspace's own Postgres.
+        memory_limit: what DuckDB may use for one read or write before it spills, as it writes sizes ("512MB").
+        target_file_bytes: an Iceberg data file is closed when its rows in memory have reached this size.
+    """
+
+    warehouse: Path
+    scratch: Path
+    catalog: Mapping[str, str] = field(default_factory=dict)
+    memory_limit: str = "512MB"
+    target_file_bytes: int = 512 << 20

@@ -1,0 +1,184 @@
+"""Opens a workspace: finds the settings, starts or reaches Postgres, and puts the rooms together."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from lakeward.clock import Clock, Faults, Ids, NoFaults, RandomIds, SystemClock
+from lakeward.compute.engines.duckdb import DuckDBEngine
+from lakeward.control.db import Database
+from lakeward.control.embedded import EmbeddedPostgres
+from lakeward.control.ledger import Ledger
+from lakeward.control.schema import migrate
+from lakeward.control.tree import Tree
+from lakeward.discovery import discover
+from lakeward.errors import HomeNotWritable, SettingsError
+from lakeward.pipelines.service import Pipelines
+from lakeward.storage import arms
+from lakeward.storage.arm import ArmContext, StorageArm
+from lakeward.storage.duck import Duck
+from lakeward.storage.facade import Storage
+from lakeward.storage.protocol import WriteProtocol
+from lakeward.storage.recovery import Recovery
+from lakeward.storage.routing import Routing
+from lakeward.storage.settings import StorageSettings
+from lakeward.wiring.settings import SETTINGS_FILE, LoadedSettings, Settings, load_settings
+from lakeward.wiring.workspace import Workspace
+
+
+def open_workspace(
+    home: str | Path | None = None,
+    *,
+    database_url: str | None = None,
+    warehouse: str | Path | None = None,
+    catalog: Mapping[str, str] | None = None,
+    settings_file: str | Path | None = None,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    faults: Faults | None = None,
+) -> Workspace:
+    """Open a workspace, making it on first use.
+
+    Args:
+        home: its directory: embedded Postgres, local warehouse, scratch space. None: `LAKEWARD_HOME`; not needed where
+            `database_url` and `warehouse` are given.
+        database_url: a Postgres (15 or newer) instead of the embedded one. None: `LAKEWARD_DATABASE_URL`.
+        warehouse: the directory of the Iceberg tables. None: `warehouse` in the home.
+        catalog: properties of a PyIceberg catalog, e.g. `{"type": "rest", "uri": …}`. None: one in the same Postgres.
+        settings_file: a `lakeward.toml` to read besides the one in the home.
+        clock: injected by tests.
+        ids: injected by tests.
+        faults: injected by tests.
+
+    Raises:
+        SettingsError: neither a home nor a database is named, or a setting is wrong.
+        HomeNotWritable: the directory can't be used.
+        DatabaseUnavailable, EmbeddedPostgresError: Postgres can't be reached or started.
+
+    Example:
+        >>> with lakeward.open("./home") as ws:
+        ...     ws.datasets()
+        []
+    """
+    flags = {
+        "home": home,
+        "database_url": database_url,
+        "warehouse": str(warehouse) if warehouse is not None else None,
+        "catalog": dict(catalog) if catalog is not None else None,
+    }
+    loaded = resolve_settings(flags, settings_file)
+    with ExitStack() as undo:
+        workspace = _assemble(loaded, undo, clock or SystemClock(), ids or RandomIds(), faults or NoFaults())
+        undo.pop_all()
+    return workspace
+
+
+def resolve_settings(flags: Mapping[str, object], settings_file: str | Path | None = None) -> LoadedSettings:
+    """Load the settings; the home's own `lakeward.toml` counts, too."""
+    files = [Path(settings_file)] if settings_file is not None else []
+    first = load_settings(flags, files)
+    home = first.values.home
+    return first if home is None else load_settings(flags, [home / SETTINGS_FILE, *files])
+
+
+def _assemble(loaded: LoadedSettings, undo: ExitStack, clock: Clock, ids: Ids, faults: Faults) -> Workspace:
+    settings = loaded.values
+    home = _prepare_home(settings)
+    database = _database(settings, home, undo)
+    migrate(database)
+    tree = Tree(database)
+    ledger = Ledger(
+        database,
+        clock,
+        lease_seconds=settings.ledger.lease_seconds,
+        lock_timeout_seconds=settings.ledger.lock_timeout_seconds,
+    )
+    scratch = home / "scratch" if home is not None else Path(tempfile.mkdtemp(prefix="lakeward-"))
+    storage_settings = StorageSettings(
+        warehouse=_warehouse(settings, home),
+        scratch=scratch,
+        catalog=settings.catalog,
+        memory_limit=settings.storage.memory_limit,
+        target_file_bytes=settings.storage.target_file_bytes,
+    )
+    duck = Duck(storage_settings)
+    undo.callback(duck.close)
+    context = ArmContext(database, ledger, storage_settings, duck, ids, faults)
+    made = {name: arm(context) for name, arm in discover(arms, StorageArm).items()}
+    recovery = Recovery(tree, ledger, made, faults)
+    protocol = WriteProtocol(tree, ledger, made, recovery, clock=clock, ids=ids, faults=faults)
+    storage = Storage(tree, Routing(ledger, made), protocol)
+    engine = DuckDBEngine(
+        memory_limit=settings.compute.memory_limit, threads=settings.compute.threads, temp_directory=scratch
+    )
+    return Workspace(
+        settings=loaded,
+        database=database,
+        tree=tree,
+        ledger=ledger,
+        storage=storage,
+        recovery=recovery,
+        pipelines=Pipelines(tree, ledger, storage, engine, database),
+        close=_once(undo.pop_all().close),
+    )
+
+
+def _prepare_home(settings: Settings) -> Path | None:
+    if settings.home is None:
+        if settings.database_url is None or settings.warehouse is None:
+            raise SettingsError(
+                "no workspace is named",
+                next_step="pass --home DIR or set LAKEWARD_HOME; or set LAKEWARD_DATABASE_URL and LAKEWARD_WAREHOUSE",
+            )
+        return None
+    home = settings.home.expanduser().resolve()
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=home):
+            pass
+    except OSError as error:
+        raise HomeNotWritable(
+            f"the workspace directory {home} can't be used: {error.strerror or error}",
+            safe="nothing was changed",
+            next_step="choose a directory that you may write to: --home DIR or LAKEWARD_HOME",
+            home=str(home),
+        ) from None
+    return home
+
+
+def _database(settings: Settings, home: Path | None, undo: ExitStack) -> Database:
+    if settings.database_url is not None:
+        database = Database(settings.database_url.get_secret_value())
+    else:
+        assert home is not None
+        server = EmbeddedPostgres.acquire(home / "postgres", home / "cache")
+        undo.callback(server.release)
+        database = Database(server.url)
+    undo.callback(database.close)
+    return database
+
+
+def _warehouse(settings: Settings, home: Path | None) -> Path:
+    if settings.warehouse is None:
+        assert home is not None
+        return home / "warehouse"
+    text = settings.warehouse.removeprefix("file://")
+    if "://" in text:
+        raise SettingsError(
+            f"the warehouse {settings.warehouse} is not a local directory; other stores are not supported yet",
+            next_step="set LAKEWARD_WAREHOUSE to a directory",
+        )
+    return Path(text).expanduser().resolve()
+
+
+def _once(close: Callable[[], None]) -> Callable[[], None]:
+    pending = [close]
+
+    def run() -> None:
+        if pending:
+            pending.pop()()
+
+    return run

@@ -1,0 +1,139 @@
+"""Settings: flag > environment (`LAKEWARD_SECTION__KEY`) > `lakeward.toml` > default; and where each came from."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from lakeward.errors import SettingsError
+
+ENVIRONMENT_PREFIX = "LAKEWARD_"
+SETTINGS_FILE = "lakeward.toml"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LedgerSection(_Section):
+    """The ledger's patience."""
+
+    lease_seconds: float = Field(60.0, gt=0, description="how long a silent owner keeps its transaction, in seconds")
+    lock_timeout_seconds: float = Field(300.0, ge=0, description="how long a writer waits for a dataset, in seconds")
+
+
+class StorageSection(_Section):
+    """How the arms read and write."""
+
+    memory_limit: str = Field("512MB", description="what DuckDB may use for storage work before it spills")
+    target_file_bytes: int = Field(
+        512 << 20, gt=0, description="bytes in memory at which an Iceberg data file is closed"
+    )
+
+
+class ComputeSection(_Section):
+    """How pipelines compute."""
+
+    memory_limit: str = Field("1GB", description="what a build's SQL may use before it spills")
+    threads: int | None = Field(None, ge=1, description="threads of a build's SQL; unset: one per core")
+
+
+class Settings(_Section):
+    """Every setting of a workspace."""
+
+    home: Path | None = Field(None, description="the workspace directory; it holds the embedded Postgres")
+    database_url: SecretStr | None = Field(None, description="a Postgres URL, instead of the embedded server")
+    warehouse: str | None = Field(None, description="directory of the Iceberg tables; unset: `warehouse` in the home")
+    catalog: dict[str, str] = Field({}, description="PyIceberg catalog properties; unset: a catalog in our Postgres")
+    ledger: LedgerSection = LedgerSection()  # type: ignore[call-arg]
+    storage: StorageSection = StorageSection()  # type: ignore[call-arg]
+    compute: ComputeSection = ComputeSection()  # type: ignore[call-arg]
+
+
+class LoadedSettings(_Section):
+    """The settings, and for each dotted key the source of its value: `flag`, a variable's name, a file, `default`."""
+
+    values: Settings
+    sources: dict[str, str]
+
+
+def load_settings(flags: Mapping[str, Any], files: Sequence[Path] = ()) -> LoadedSettings:
+    """Merge all sources.
+
+    Args:
+        flags: values given by the caller, by top-level key; None means not given.
+        files: `lakeward.toml` files that exist or not; later ones win.
+
+    Raises:
+        SettingsError: an unknown key or a value of the wrong kind, with its source.
+    """
+    merged: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for path in files:
+        _merge(merged, sources, _read_file(path), str(path))
+    for name, value in sorted(os.environ.items()):
+        keys = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
+        if not name.startswith(ENVIRONMENT_PREFIX) or keys[0] not in Settings.model_fields or not value:
+            continue
+        nested: dict[str, Any] = {keys[-1]: value}
+        for key in reversed(keys[:-1]):
+            nested = {key: nested}
+        _merge(merged, sources, nested, name)
+    _merge(merged, sources, {key: value for key, value in flags.items() if value is not None}, "flag")
+    try:
+        values = Settings.model_validate(merged)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        origin = next((sources[known] for known in sources if known == key or known.startswith(f"{key}.")), "?")
+        raise SettingsError(
+            f"setting {key} (from {origin}): {first['msg']}",
+            next_step="`lakeward doctor` lists every setting",
+            setting=key,
+        ) from None
+    for key in _keys(Settings):
+        sources.setdefault(key, "default")
+    return LoadedSettings(values=values, sources=sources)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = tomllib.load(file)
+    except FileNotFoundError:
+        return {}
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} can't be read: {error}", file=str(path)) from None
+    # The project's own part of the file is read where pipelines are.
+    content.pop("project", None)
+    return content
+
+
+def _merge(target: dict[str, Any], sources: dict[str, str], values: Mapping[str, Any], source: str) -> None:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            inner: dict[str, str] = {}
+            nested = target.setdefault(key, {})
+            if not isinstance(nested, dict):
+                nested = target[key] = {}
+            _merge(nested, inner, value, source)
+            sources.update({f"{key}.{name}": origin for name, origin in inner.items()})
+        else:
+            target[key] = value
+            sources[key] = source
+
+
+def _keys(model: type[BaseModel], prefix: str = "") -> list[str]:
+    keys: list[str] = []
+    for name, field in model.model_fields.items():
+        nested = field.annotation
+        if isinstance(nested, type) and issubclass(nested, BaseModel):
+            keys += _keys(nested, f"{prefix}{name}.")
+        else:
+            keys.append(f"{prefix}{name}")
+    return keys

@@ -1,0 +1,284 @@
+"""The handles that the public API returns: a workspace, and its datasets."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+
+from lakeward.control.db import Database
+from lakeward.control.history import History
+from lakeward.control.ledger import Ledger
+from lakeward.control.records import Transaction
+from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.pipelines.plan import Plan
+from lakeward.pipelines.service import Pipelines
+from lakeward.storage.facade import Parity, Storage
+from lakeward.storage.recovery import Recovered, Recovery
+from lakeward.storage.requests import BuildResult, ReadRequest, WriteResult
+from lakeward.types.digest import Digest
+from lakeward.types.logical import LogicalType
+from lakeward.types.schema import Schema
+from lakeward.wiring.settings import LoadedSettings
+
+
+class Workspace:
+    """An open workspace: datasets, pipelines, and the ledger that coordinates them. Made by `lakeward.open`.
+
+    It is safe to use from several threads. Close it, or use it as a context manager: the embedded server stops with its
+    last user.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: LoadedSettings,
+        database: Database,
+        tree: Tree,
+        ledger: Ledger,
+        storage: Storage,
+        recovery: Recovery,
+        pipelines: Pipelines,
+        close: Callable[[], None],
+    ) -> None:
+        self.settings = settings
+        self.database = database
+        self.tree = tree
+        self.ledger = ledger
+        self.storage = storage
+        self.recovery = recovery
+        self.pipelines = pipelines
+        self._close = close
+
+    # Datasets --------------------------------------------------------------------------------------------------------
+
+    def create_dataset(
+        self,
+        name: str,
+        columns: Mapping[str, str | LogicalType],
+        primary_key: Sequence[str] = (),
+        arm: str = "postgres",
+    ) -> Dataset:
+        """Make a dataset without rows; its catalog and schema are made where they are missing.
+
+        Args:
+            name: `catalog.schema.dataset`; double quotes around a level that holds a dot.
+            columns: type texts by column name, in order: `long`, `string`, `decimal(18,4)`, `list<int>` …
+            primary_key: names of the key columns; may be empty.
+            arm: where its rows will live: `postgres` or `iceberg`.
+
+        Raises:
+            NameTaken, InvalidName, SchemaError, UnknownObject: see there.
+
+        Example:
+            >>> orders = ws.create_dataset("main.sales.orders", {"id": "long", "note": "string"}, ["id"])
+            >>> orders.arm
+            'postgres'
+        """
+        schema = Schema.declare(columns, primary_key, name)
+        return Dataset(self, self.tree.create_dataset(name, schema, arm=arm, actor=actor()))
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a dataset by its full name.
+
+        Raises:
+            UnknownObject: there is none, with the nearest names that there are.
+        """
+        return Dataset(self, self.tree.dataset(name))
+
+    def datasets(self) -> list[Dataset]:
+        """Return every dataset, ordered by name."""
+        return [Dataset(self, record) for record in self.tree.datasets()]
+
+    # Pipelines -------------------------------------------------------------------------------------------------------
+
+    def plan(self, project: str | Path = ".") -> Plan:
+        """Say what `apply` would change; changes nothing."""
+        return self.pipelines.plan(self.pipelines.load(Path(project)))
+
+    def apply(self, project: str | Path = ".") -> Plan:
+        """Store the project's pipelines, so that `build` can run them. Returns what was changed.
+
+        Raises:
+            SpecError, SqlError: a file is wrong; nothing was stored.
+        """
+        return self.pipelines.apply(self.pipelines.load(Path(project)), actor())
+
+    def build(
+        self, *names: str, full: bool = False, progress: Callable[[str], None] | None = None
+    ) -> list[BuildResult]:
+        """Run applied pipelines in the order of their datasets.
+
+        Args:
+            names: which; none: all of them.
+            full: read every source from its beginning. Every strategy that exists so far does that anyway.
+            progress: is told what is being done, a line at a time.
+        """
+        return self.pipelines.build(list(names) or None, progress=progress)
+
+    # The ledger ------------------------------------------------------------------------------------------------------
+
+    def recover(self) -> list[Recovered]:
+        """Finish or remove what processes that died left behind; repeating it does nothing more."""
+        return self.recovery.recover()
+
+    def transactions(self, *, status: str | None = None, most: int = 100) -> list[Transaction]:
+        """Return ledger rows of all datasets, newest first."""
+        names = {record.id: record.name for record in self.tree.datasets()}
+        return History(self.database).transactions(names, status=status, most=most)
+
+    def close(self) -> None:
+        """Give up connections; the last user of an embedded server stops it. Repeating it does nothing."""
+        self._close()
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Workspace({self.database.display_url!r})"
+
+
+class Dataset:
+    """One dataset of an open workspace, wherever its rows are. Its properties are those of this moment."""
+
+    def __init__(self, workspace: Workspace, record: DatasetRecord) -> None:
+        self._workspace = workspace
+        self._id = record.id
+        self.name = record.name
+
+    @property
+    def record(self) -> DatasetRecord:
+        """What the control plane knows of it now."""
+        return self._workspace.tree.by_id(self._id)
+
+    @property
+    def schema(self) -> Schema:
+        """Its columns and key."""
+        return self.record.schema
+
+    @property
+    def arm(self) -> str:
+        """The arm that serves it."""
+        return self.record.arm
+
+    @property
+    def version(self) -> int:
+        """Its newest committed version; 0 before the first."""
+        return self.record.head_version
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows at the newest version, from the ledger."""
+        return self.record.row_count
+
+    def write(self, rows: object, mode: str = "append", allow_empty: bool = False) -> WriteResult:
+        """Write rows, atomically: all of them become visible at once, or none.
+
+        Args:
+            rows: an Arrow table, batch or reader, a DuckDB relation or anything else that exports an Arrow stream, or
+                an iterable of dicts. Columns are matched by name; values are converted only without loss.
+            mode: `append` or `replace`.
+            allow_empty: lets `replace` write zero rows. Otherwise no rows: nothing is committed.
+
+        Returns:
+            The version and the counts of rows; `rows_in = added + updated + unchanged + skipped`.
+
+        Raises:
+            ValueRefused: a value can't be stored without loss; names its row, column and key. Nothing was written.
+            ColumnMismatch: the columns are not the dataset's. Nothing was written.
+            ConflictError: somebody else holds or changed the dataset. Nothing was written.
+
+        Example:
+            >>> orders.write([{"id": 1, "note": "first"}, {"id": 2, "note": None}]).row_count
+            2
+        """
+        return self._workspace.storage.write(
+            self.record, rows, verb=mode, writer="dataset.write", allow_empty=allow_empty
+        )
+
+    def read(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        version: int | None = None,
+        since: int | None = None,
+        identity: bool = False,
+        arm: str | None = None,
+    ) -> pa.RecordBatchReader:
+        """Stream rows, in no particular order.
+
+        Args:
+            columns: which columns; None: all.
+            where: a SQL predicate over the row's columns.
+            version: the dataset as it was at this version; None: the newest when this is called.
+            since: only rows written after this version.
+            identity: add `__row_index`, `__row_id`, `__created_at` and `__version`.
+            arm: read from this arm, which must hold the version; None: the one that serves.
+
+        Raises:
+            SqlError: `where` is not a predicate over the columns.
+            UnknownVersion, ArmNotCurrent, SchemaError: see there.
+        """
+        chosen = tuple(columns) if columns is not None else None
+        request = ReadRequest(chosen, where, version, since, identity, arm)
+        return self._workspace.storage.read(self.record, request)
+
+    def to_arrow(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        version: int | None = None,
+        since: int | None = None,
+        identity: bool = False,
+        arm: str | None = None,
+    ) -> pa.Table:
+        """Return rows as one table in memory; the arguments are those of `read`.
+
+        Example:
+            >>> orders.to_arrow(columns=["id"], where="note is not null").to_pylist()
+            [{'id': 1}]
+        """
+        return self.read(columns, where, version, since, identity, arm).read_all()
+
+    def digest(self, arm: str | None = None, version: int | None = None) -> Digest:
+        """Compute the order-independent checksum of a version from the rows of an arm (None: the one that serves)."""
+        return self._workspace.storage.digest(self.record, arm=arm, version=version)
+
+    def verify(self) -> Parity:
+        """Compare the digests of every arm that holds the newest version.
+
+        Raises:
+            ParityMismatch: they differ.
+        """
+        return self._workspace.storage.verify(self.record)
+
+    def copy_to(self, arm: str) -> WriteResult:
+        """Bring the newest version to another arm, verified before it is visible; the serving arm stays the same."""
+        return self._workspace.storage.copy(self.record, arm)
+
+    def locate(self) -> dict[str, dict[str, str]]:
+        """Say, for each arm that holds the newest version, where its rows physically are."""
+        return self._workspace.storage.locate(self.record)
+
+    def history(self, most: int = 100) -> list[Transaction]:
+        """Return its transactions, newest first."""
+        return History(self._workspace.database).transactions({self._id: self.name}, dataset_id=self._id, most=most)
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r})"
+
+
+def actor() -> str:
+    """Return who acts, for the audit log: the user of this process."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "unknown"
