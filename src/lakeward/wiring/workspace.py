@@ -14,6 +14,7 @@ from lakeward.control.history import History
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Transaction
 from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.pipelines.build import Progress
 from lakeward.pipelines.plan import Plan
 from lakeward.pipelines.service import Pipelines
 from lakeward.storage.facade import Parity, Storage
@@ -107,15 +108,13 @@ class Workspace:
         """
         return self.pipelines.apply(self.pipelines.load(Path(project)), actor())
 
-    def build(
-        self, *names: str, full: bool = False, progress: Callable[[str], None] | None = None
-    ) -> list[BuildResult]:
+    def build(self, *names: str, full: bool = False, progress: Progress | None = None) -> list[BuildResult]:
         """Run applied pipelines in the order of their datasets.
 
         Args:
             names: which; none: all of them.
             full: read every source from its beginning. Every strategy that exists so far does that anyway.
-            progress: is told what is being done, a line at a time.
+            progress: is told how many rows of which output were computed so far.
         """
         return self.pipelines.build(list(names) or None, progress=progress)
 

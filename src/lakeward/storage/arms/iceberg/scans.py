@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import urlparse
 
@@ -17,8 +17,6 @@ from pyiceberg.expressions import (
     GreaterThanOrEqual,
     LessThan,
     LessThanOrEqual,
-    LiteralPredicate,
-    Reference,
 )
 from pyiceberg.io.pyarrow import _read_all_delete_files
 from pyiceberg.table import FileScanTask, Table
@@ -29,7 +27,7 @@ from lakeward.storage.filters import quote_identifier
 from lakeward.types.schema import CREATED_AT, IDENTITY_COLUMNS, VERSION, Schema
 from lakeward.types.table import duckdb_type
 
-_COMPARISONS: dict[str, type[LiteralPredicate]] = {
+_COMPARISONS: dict[str, Callable[..., BooleanExpression]] = {
     "=": EqualTo,
     ">": GreaterThan,
     ">=": GreaterThanOrEqual,
@@ -90,11 +88,11 @@ def local_path(uri: str) -> str:
 
 def _file_filter(scan: Scan) -> BooleanExpression:
     parts: list[BooleanExpression] = [
-        _COMPARISONS[conjunct.operator](Reference(conjunct.column), value=conjunct.value)
+        _COMPARISONS[conjunct.operator](conjunct.column, conjunct.value)
         for conjunct in (scan.where.conjuncts if scan.where else ())
     ]
     if scan.since is not None:
-        parts.append(GreaterThan(Reference(VERSION), value=scan.since))
+        parts.append(_COMPARISONS[">"](VERSION, scan.since))
     result: BooleanExpression = AlwaysTrue()
     for part in parts:
         result = And(result, part)
