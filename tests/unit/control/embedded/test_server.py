@@ -134,3 +134,11 @@ def test_platform_without_programs_names_the_way_out(home: Path, monkeypatch: py
     with pytest.raises(UnsupportedPlatform) as caught:
         EmbeddedPostgres.acquire(home)
     assert caught.value.next_step is not None and "LAKEWARD_DATABASE_URL" in caught.value.next_step
+
+
+def test_a_use_whose_lock_file_was_replaced_stops_nobody(made_home: Path) -> None:
+    old = EmbeddedPostgres.acquire(made_home)
+    (made_home / "users").unlink()
+    with EmbeddedPostgres.acquire(made_home) as new:
+        old.release()
+        assert value(new, "SELECT 1") == 1

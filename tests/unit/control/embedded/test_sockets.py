@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.control.embedded.account import server_account
 from lakeward.control.embedded.files import ServerFiles
-from lakeward.control.embedded.sockets import connection_url, socket_directory
+from lakeward.control.embedded.sockets import answering, connection_url, socket_directory
 from lakeward.errors import EmbeddedPostgresError
 
 
@@ -67,3 +68,13 @@ def test_no_place_at_all_is_an_error_that_names_the_way_out(
 
 def test_url_escapes_the_directory() -> None:
     assert connection_url(Path("/a b/ü")) == "postgresql://postgres@/lakeward?host=%2Fa%20b%2F%C3%BC&port=5432"
+
+
+def test_a_server_of_another_directory_does_not_answer_for_this_one(made_home: Path, deep: ServerFiles) -> None:
+    with EmbeddedPostgres.acquire(made_home):
+        files = ServerFiles.of(made_home)
+        assert answering(files) is not None
+        deep.data.mkdir()
+        lines = files.pid_file.read_text().split("\n")
+        deep.pid_file.write_text("\n".join(["999999", *lines[1:]]))
+        assert answering(deep) is None

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from lakeward.control.embedded import server
+from lakeward.control.embedded.locks import FileLock
 from postgres_probe import Processes, User, value
 
 
@@ -97,3 +100,39 @@ def test_new_users_race_the_watcher(made_home: Path, user: Callable[..., User], 
         current = following
     current.leave()
     assert processes() == {}
+
+
+def test_a_user_who_came_while_the_watcher_waited_keeps_the_server(
+    made_home: Path, user: Callable[..., User], processes: Processes, wait_until: Callable[..., None]
+) -> None:
+    last = user()
+    url = last.answer()["url"]
+    lock, users = FileLock(made_home / "lock"), FileLock(made_home / "users")
+    assert lock.try_exclusive()  # as somebody who is attaching
+    last.kill()
+    time.sleep(0.3)  # the watcher has seen `users` free, and now waits for `lock`
+    users.shared()
+    lock.close()
+    time.sleep(0.5)
+    assert value(url, "SELECT 1") == 1
+    users.close()
+    wait_until(lambda: not processes())
+
+
+def test_the_last_user_is_not_misled_by_the_watcher_that_slipped_in(tmp_path: Path) -> None:
+    """While the last user asks whether it is the last, its own lock is lost for a moment, and the watcher may be let in.
+
+    Linux does not let it in, but promises nothing; so this begins in the state that would follow.
+    """
+    own, watcher, other = (FileLock(tmp_path / "users") for _ in range(3))
+    assert watcher.try_exclusive()
+    leaving = threading.Timer(0.1, watcher.unlock)
+    leaving.start()
+    assert server._nobody_else(own)
+    leaving.join()
+
+    own.shared()
+    other.shared()
+    assert not server._nobody_else(own), "a real user is seen as one"
+    for lock in (own, watcher, other):
+        lock.close()
