@@ -14,6 +14,10 @@ from typing import Any
 _SCANNED = re.compile(r"(?P<prefix>.+)_c(?P<index>\d+)(\..*)?", re.DOTALL)
 
 
+MAX_STREAMS = 2
+"""With more inputs the order of joins matters, and a stream doesn't tell the optimizer its size."""
+
+
 @dataclass(frozen=True)
 class Scan:
     """One scan of an input: the input's prefix, and the indexes of the columns it reads."""
@@ -31,8 +35,9 @@ class Plan:
 
     @property
     def streams(self) -> bool:
-        """Whether the only input may be read as it comes: one scan in all, run once."""
-        return len(self.scans) == 1 and not self.loops
+        """Whether the inputs may be read as they come: each is scanned once, nothing loops, and they are few."""
+        prefixes = {scan.prefix for scan in self.scans}
+        return len(prefixes) == len(self.scans) <= MAX_STREAMS and not self.loops
 
 
 def read_plan(nodes: list[dict[str, Any]]) -> Plan:

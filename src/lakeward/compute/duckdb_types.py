@@ -43,7 +43,7 @@ _CASTS = {
     "map": ("maps have no place in a dataset", "map_entries({}), a list of key and value"),
     "union": ("unions have no place in a dataset", "CAST({} AS VARCHAR), or union_extract({}, 'tag')"),
     "bit": ("bit strings have no place in a dataset", "CAST({} AS VARCHAR)"),
-    "bignum": ("it has no limit", "CAST({} AS DECIMAL(38,0))"),
+    "bignum": ("it has no limit", "CAST(CAST({} AS VARCHAR) AS DECIMAL(38,0))"),
     "variant": ("variants have no place in a dataset", "CAST({} AS JSON)"),
     "time with time zone": ("a time of day has no zone here", "CAST({} AS TIME)"),
     "timestamp_ns": ("instants have microseconds here", "CAST({} AS TIMESTAMP)"),

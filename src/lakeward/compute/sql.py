@@ -221,9 +221,8 @@ class _Analysis:
 
     def reads(self, tree: exp.Expr) -> tuple[str, ...]:
         found: dict[str, None] = {}
-        for table in tree.find_all(exp.Table):
-            if not isinstance(table.this, exp.Identifier):
-                continue
+        tables = [table for table in tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
+        for table in sorted(tables, key=lambda table: self.position(table.this) or 0):
             name = table.name
             qualified = ".".join(part.name for part in table.parts)
             if len(table.parts) > 1:

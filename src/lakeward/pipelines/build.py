@@ -160,7 +160,7 @@ class Builder:
 
         def opened(record: DatasetRecord, columns: Sequence[str]) -> pa.RecordBatchReader:
             request = ReadRequest(columns=tuple(columns), version=versions[record.id])
-            return self.storage.read(record, request)
+            return self.storage.read(record, request, reader=READER)
 
         inputs = {node: Input(record.schema, partial(opened, record)) for node, record in read.items()}
         try:

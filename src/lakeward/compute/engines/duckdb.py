@@ -1,9 +1,9 @@
 """DuckDB as the engine: sealed from files, network, extensions and settings, within a memory limit, spilling to disk.
 
-How inputs get in is decided in `docs/decisions/003-compute-inputs.md`: a query that scans one stream once, and nothing
-else, reads the stream as it comes; every other input is loaded into a temporary table first, because a stream can be
-read only once and tells the optimizer nothing of its size. Which columns an input needs, and how often it is scanned,
-is read from DuckDB's own plan.
+How inputs get in is decided in `docs/decisions/003-compute-inputs.md`: a query that scans one or two inputs, each once,
+reads them as they come; otherwise all are loaded into temporary tables first, because a stream can be read only once
+and tells the optimizer nothing of its size. Which columns an input needs, and how often it is scanned, is read from
+DuckDB's own plan.
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ class DuckDBEngine(Engine):
             "autoinstall_known_extensions": False,
             "allow_community_extensions": False,
             "python_enable_replacements": False,
-            "arrow_lossless_conversion": True,
+            # What a plain Arrow type would lose (hugeint, bit …) is cast or refused by then; "lossless" would only wrap
+            # booleans in an extension type.
+            "arrow_lossless_conversion": False,
         }
         if self._temp_limit is not None:
             config["max_temp_directory_size"] = self._temp_limit
