@@ -1,0 +1,83 @@
+"""Measures a piece of work in a process of its own: wall seconds, and peak memory above what it had before."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+SAMPLE_SECONDS = 0.005
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Wall seconds, and the peak of resident memory above the baseline in MB (10^6 bytes)."""
+
+    seconds: float
+    peak_mb: float
+
+
+def resident() -> int:
+    """Return this process's resident memory in bytes, without pages of mapped files."""
+    fields = Path("/proc/self/statm").read_text(encoding="ascii").split()
+    return (int(fields[1]) - int(fields[2])) * PAGE
+
+
+class Peak:
+    """Samples resident memory from a thread while a block runs."""
+
+    def __enter__(self) -> Peak:
+        gc.collect()
+        self.baseline = self.highest = resident()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def _run(self) -> None:
+        while not self._stop.wait(SAMPLE_SECONDS):
+            self.highest = max(self.highest, resident())
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.highest = max(self.highest, resident())
+
+    @property
+    def mb(self) -> float:
+        """The peak above the baseline, in MB."""
+        return (self.highest - self.baseline) / 1e6
+
+
+def timed(work: Callable[[], object]) -> Measured:
+    """Run `work` here and measure it."""
+    with Peak() as peak:
+        started = time.perf_counter()
+        work()
+        seconds = time.perf_counter() - started
+    return Measured(seconds, peak.mb)
+
+
+def in_fresh_process(work: Callable[..., dict[str, object]], *arguments: object) -> dict[str, object]:
+    """Run a case in a new process, so that one case's memory is not another's baseline."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        return pool.apply(work, arguments)
+
+
+def table(title: str, rows: list[dict[str, object]]) -> str:
+    """Return rows as a Markdown table."""
+    names = list(rows[0])
+    lines = [f"### {title}", "", "| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
+    lines += ["| " + " | ".join(_shown(row[name]) for name in names) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,24 @@
+"""Runs every benchmark and prints its table: `make bench`. Each figure is a ratio to a reference of the same run."""
+
+from __future__ import annotations
+
+import sys
+
+import digest
+import iceberg_replace
+import postgres_rows
+import small_build
+
+BENCHMARKS = (iceberg_replace, postgres_rows, digest, small_build)
+
+
+def main() -> None:
+    """Run the benchmarks whose names are given, or all."""
+    chosen = set(sys.argv[1:])
+    for benchmark in BENCHMARKS:
+        if not chosen or benchmark.__name__ in chosen:
+            print(benchmark.main(), flush=True)
+
+
+if __name__ == "__main__":
+    main()
