@@ -50,6 +50,7 @@ def stored_column(data: sql.Composable, name: str) -> Stored:
 
 
 def plain(_type: LogicalType, value: str) -> str:
+    """Return the text that DuckDB prints."""
     return f"CAST({value} AS VARCHAR)"
 
 
@@ -59,27 +60,33 @@ def quoted(text: Callable[[LogicalType, str], str]) -> Callable[[LogicalType, st
 
 
 def json_text(_type: LogicalType, value: str) -> str:
+    """Return the JSON form that DuckDB writes, with escapes where needed."""
     return f"CAST(to_json({value}) AS VARCHAR)"
 
 
 def digest(text: Callable[[LogicalType, str], str]) -> Callable[[LogicalType, str], list[str | Code]]:
+    """Return the digest form that is the given text, which can hold no `;`."""
     return lambda type_, value: [Code(text(type_, value))]
 
 
 def digest_stored(_type: LogicalType, stored: Stored) -> sql.Composable:
+    """Return the stored text, or the empty one for a null."""
     # What `json` wrote is already one text per value, so it needs no cast here.
     return sql.SQL("coalesce({},'')").format(stored.text)
 
 
 def digest_text(_type: LogicalType, value: str) -> list[str | Code]:
+    """Return any text, after its length in bytes."""
     return [Code(f"strlen({value})"), ":", Code(value)]
 
 
 def digest_stored_text(_type: LogicalType, stored: Stored) -> sql.Composable:
+    """Return any stored text, after its length in bytes."""
     return sql.SQL("coalesce(octet_length({0})||':'||{0},':')").format(stored.text)
 
 
 def digest_stored_json(_type: LogicalType, stored: Stored) -> sql.Composable:
+    """Return the canonical text of a stored JSON value, after its length in bytes."""
     return sql.SQL("coalesce(octet_length({0})||':'||{0},':')").format(json_value_text(stored))
 
 
@@ -87,6 +94,7 @@ def digest_stored_json(_type: LogicalType, stored: Stored) -> sql.Composable:
 
 
 def float_json(_type: LogicalType, value: str) -> str:
+    """Return a JSON number, or a string for the values that JSON has no number for."""
     # DuckDB prints the shortest decimal that reads back as the same double. PostgreSQL keeps it as an exact numeric.
     wide = f"CAST({value} AS DOUBLE)"
     return (
@@ -97,12 +105,14 @@ def float_json(_type: LogicalType, value: str) -> str:
 
 
 def float_digest(_type: LogicalType, value: str) -> list[str | Code]:
+    """Return the bits of the value as a double."""
     # Adding 0 makes 0.0 of -0.0. Base64, because hexadecimal differs in case between the engines.
     wide = f"CAST({value} AS DOUBLE)"
     return [Code(f"to_base64(CAST(CAST(if(isnan({wide}), CAST('nan' AS DOUBLE), {wide} + 0) AS BIT) AS BLOB))")]
 
 
 def float_digest_stored(_type: LogicalType, stored: Stored) -> sql.Composable:
+    """Return the bits of the stored value as a double."""
     return sql.SQL("coalesce(encode(float8send({}::float8+0),'base64'),'')").format(stored.text)
 
 
@@ -110,11 +120,13 @@ def float_digest_stored(_type: LogicalType, stored: Stored) -> sql.Composable:
 
 
 def decimal_name(type_: LogicalType) -> str:
+    """Return DuckDB's name of the type."""
     type_ = cast(DecimalType, type_)
     return f"DECIMAL({type_.precision},{type_.scale})"
 
 
 def decimal_text(type_: LogicalType, value: str) -> str:
+    """Return plain notation with all digits of the scale."""
     type_ = cast(DecimalType, type_)
     exact = f"CAST({value} AS {decimal_name(type_)})"
     if type_.scale < type_.precision:
@@ -126,6 +138,7 @@ def decimal_text(type_: LogicalType, value: str) -> str:
 
 
 def decimal_fill(type_: LogicalType) -> str:
+    """Return the zeros that are missing to 38 places."""
     scale = cast(DecimalType, type_).scale
     return ("" if scale else ".") + "0" * (MAX_DECIMAL_PRECISION - scale)
 
@@ -134,10 +147,12 @@ def decimal_fill(type_: LogicalType) -> str:
 
 
 def timestamp_text(_type: LogicalType, value: str) -> str:
+    """Return `YYYY-MM-DDTHH:MM:SS.ffffff`."""
     return f"strftime({value}, '%Y-%m-%dT%H:%M:%S.%f')"
 
 
 def timestamptz_text(_type: LogicalType, value: str) -> str:
+    """Return `YYYY-MM-DDTHH:MM:SS.ffffffZ`."""
     # Through microseconds, because DuckDB prints a TIMESTAMPTZ in the session's time zone.
     return f"strftime(make_timestamp(epoch_us({value})), '%Y-%m-%dT%H:%M:%S.%fZ')"
 
@@ -146,14 +161,17 @@ def timestamptz_text(_type: LogicalType, value: str) -> str:
 
 
 def binary_text(_type: LogicalType, value: str) -> str:
+    """Return base64."""
     return f"to_base64({value})"
 
 
 def binary_digest(_type: LogicalType, value: str) -> list[str | Code]:
+    """Return base64 after an equals sign."""
     return [Code(f"'=' || to_base64({value})")]
 
 
 def binary_digest_stored(_type: LogicalType, stored: Stored) -> sql.Composable:
+    """Return the stored base64 after an equals sign."""
     return sql.SQL("coalesce('='||{},'')").format(stored.text)
 
 
@@ -161,5 +179,6 @@ def binary_digest_stored(_type: LogicalType, stored: Stored) -> sql.Composable:
 
 
 def json_value_text(stored: Stored) -> sql.Composable:
+    """Return the JSON text of a stored json value; inside a list or struct it is kept as text."""
     # Not ->>, which takes the quotes off a string and makes SQL's null of JSON's.
     return stored.text if stored.nested else sql.SQL("{}::text").format(stored.jsonb)
