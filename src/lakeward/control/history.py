@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import sqlalchemy
 
@@ -16,11 +16,51 @@ QUERIES = Queries.beside(__file__)
 _COLUMNS = tuple(field.name for field in fields(Transaction) if field.name not in ("dataset", "owner"))
 
 
+@dataclass(frozen=True)
+class Recoverable:
+    """An open or unpublished transaction. `held`: its owner still works on it, so that recovery leaves it alone."""
+
+    dataset: str
+    version: int
+    arm: str
+    status: str
+    held: bool
+    owner: str | None
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return dict(vars(self))
+
+
 class History:
     """Reads ledger rows for people and programs; decides nothing."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def recoverable(self, names: Mapping[int, str]) -> list[Recoverable]:
+        """Return what a recovery would look at now, without touching it.
+
+        Args:
+            names: dataset names by id; rows of other datasets are left out.
+        """
+        found = []
+        for row in self._database.fetch(QUERIES["recoverable"]):
+            if row["dataset_id"] not in names:
+                continue
+            owner = Owner.from_json(row["owner"]) if row["owner"] else None
+            held = row["status"] == "open" and not row["expired"] and not (owner is not None and owner.is_dead())
+            found.append(
+                Recoverable(
+                    names[row["dataset_id"]],
+                    row["version"],
+                    row["arm"],
+                    row["status"],
+                    held,
+                    str(owner) if owner else None,
+                )
+            )
+        return found
 
     def transactions(
         self, names: Mapping[int, str], *, dataset_id: int | None = None, status: str | None = None, most: int = 100

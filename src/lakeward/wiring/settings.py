@@ -111,6 +111,11 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path} can't be read: {error}", file=str(path)) from None
     # The project's own part of the file is read where pipelines are.
     content.pop("project", None)
+    # A relative path of a file means the same from wherever the command is called.
+    for key in ("home", "warehouse"):
+        value = content.get(key)
+        if isinstance(value, str) and "://" not in value:
+            content[key] = str(path.parent.resolve() / Path(value).expanduser())
     return content
 
 

@@ -6,11 +6,12 @@ import getpass
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any, Unpack
 
 import pyarrow as pa
 
 from lakeward.control.db import Database
-from lakeward.control.history import History
+from lakeward.control.history import History, Recoverable
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Transaction
 from lakeward.control.tree import DatasetRecord, Tree
@@ -23,7 +24,11 @@ from lakeward.storage.requests import BuildResult, ReadRequest, WriteResult
 from lakeward.types.digest import Digest
 from lakeward.types.logical import LogicalType
 from lakeward.types.schema import Schema
+from lakeward.wiring.declaring import Declaration, declare
+from lakeward.wiring.overview import DatasetStatus, dataset_status
 from lakeward.wiring.settings import LoadedSettings
+from lakeward.wiring.transfer import ExportResult, ImportHow, ImportPlan, ImportRequest, ImportResult, Transfer
+from lakeward.wiring.transfer import Progress as TransferProgress
 
 
 class Workspace:
@@ -52,6 +57,7 @@ class Workspace:
         self.storage = storage
         self.recovery = recovery
         self.pipelines = pipelines
+        self.transfer = Transfer(tree, storage)
         self._close = close
 
     # Datasets --------------------------------------------------------------------------------------------------------
@@ -94,6 +100,55 @@ class Workspace:
         """Return every dataset, ordered by name."""
         return [Dataset(self, record) for record in self.tree.datasets()]
 
+    def declare_dataset(
+        self,
+        name: str,
+        columns: Mapping[str, str | LogicalType],
+        primary_key: Sequence[str] = (),
+        arm: str | None = None,
+    ) -> Declaration:
+        """Check a declaration as `create_dataset` would; a dataset that is as declared is fine. Changes nothing.
+
+        Raises:
+            NameTaken: the dataset exists and is another one.
+        """
+        return declare(self.tree, name, columns, primary_key, arm)
+
+    def ensure_dataset(self, declaration: Declaration) -> Dataset:
+        """Return the dataset that was declared, made if it is missing."""
+        return Dataset(self, declaration.carry_out(self.tree, actor()))
+
+    def plan_import(
+        self, name: str, path: str | Path, progress: TransferProgress | None = None, **how: Unpack[ImportHow]
+    ) -> ImportPlan:
+        """Check what `import_file` would do, reading the whole file if the dataset is new. Changes nothing."""
+        return self.transfer.plan_import(ImportRequest(name, Path(path), **how), progress)
+
+    def run_import(self, plan: ImportPlan, progress: TransferProgress | None = None) -> ImportResult:
+        """Carry out a planned import: all rows become visible at once, or none."""
+        return self.transfer.run_import(plan, actor(), progress)
+
+    def import_file(
+        self, name: str, path: str | Path, progress: TransferProgress | None = None, **how: Unpack[ImportHow]
+    ) -> ImportResult:
+        """Import a file into a dataset, which is made if it is missing.
+
+        Args:
+            name: the dataset's full name.
+            path: a file; its suffix says how it is read (`.csv`, `.csv.gz`, `.csv.zip`, `.parquet`).
+            progress: is told what is done and how many rows so far.
+            how: see `ImportRequest`: `columns`, `primary_key`, `arm`, `mode`, `create`, `format`, `options` …
+
+        Raises:
+            SourceFileError: the file is not what it claims to be, with line and column; the dataset is unchanged.
+            NameTaken: the dataset exists, and columns, key or arm were declared that it does not have.
+        """
+        return self.run_import(self.plan_import(name, path, progress, **how), progress)
+
+    def status(self) -> list[DatasetStatus]:
+        """Return where every dataset is, by name."""
+        return [dataset_status(record, self.ledger) for record in self.tree.datasets()]
+
     # Pipelines -------------------------------------------------------------------------------------------------------
 
     def plan(self, project: str | Path = ".") -> Plan:
@@ -123,6 +178,10 @@ class Workspace:
     def recover(self) -> list[Recovered]:
         """Finish or remove what processes that died left behind; repeating it does nothing more."""
         return self.recovery.recover()
+
+    def recoverable(self) -> list[Recoverable]:
+        """Return what `recover` would look at; changes nothing."""
+        return History(self.database).recoverable({record.id: record.name for record in self.tree.datasets()})
 
     def transactions(self, *, status: str | None = None, most: int = 100) -> list[Transaction]:
         """Return ledger rows of all datasets, newest first."""
@@ -266,6 +325,44 @@ class Dataset:
     def locate(self) -> dict[str, dict[str, str]]:
         """Say, for each arm that holds the newest version, where its rows physically are."""
         return self._workspace.storage.locate(self.record)
+
+    def export(
+        self,
+        path: str | Path,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        version: int | None = None,
+        overwrite: bool = False,
+        options: Mapping[str, Any] | None = None,
+        progress: TransferProgress | None = None,
+    ) -> ExportResult:
+        """Write rows to a `.csv` or `.parquet` file, which appears when it is complete.
+
+        Args:
+            path: where; a file that is there is refused, unless `overwrite`.
+            columns, where, version: which rows, as in `read`.
+            overwrite: replace a file that is there.
+            options: for CSV: `delimiter`, `quote`, `header`, `null_markers`, `encoding`.
+            progress: is told the rows so far.
+
+        Raises:
+            UsageError: the file is there, can't be written, or its suffix is unknown.
+            SchemaError, ValueRefused: the format can't hold a type or value.
+        """
+        chosen = tuple(columns) if columns is not None else None
+        return self._workspace.transfer.export(
+            self.record,
+            Path(path),
+            ReadRequest(chosen, where, version),
+            overwrite=overwrite,
+            options=options,
+            progress=progress,
+        )
+
+    def status(self) -> DatasetStatus:
+        """Return where it is: its arm, every arm that holds its newest version, and whether another engine moved it."""
+        return dataset_status(self.record, self._workspace.ledger)
 
     def history(self, most: int = 100) -> list[Transaction]:
         """Return its transactions, newest first."""

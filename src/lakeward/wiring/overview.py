@@ -1,0 +1,34 @@
+"""Where a dataset stands, from the control plane alone: no arm is asked, so that it is quick and always answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakeward.control.ledger import Ledger
+from lakeward.control.routes import ARM_MODES
+from lakeward.control.tree import DatasetRecord
+
+
+@dataclass(frozen=True)
+class DatasetStatus:
+    """One dataset at one moment. `holders` are the arms that hold its newest version."""
+
+    name: str
+    version: int
+    row_count: int
+    arm: str
+    mode: str
+    holders: tuple[str, ...]
+    status: str
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return {**vars(self), "holders": list(self.holders)}
+
+
+def dataset_status(record: DatasetRecord, ledger: Ledger) -> DatasetStatus:
+    """Return where a dataset stands."""
+    holders = tuple(arm for arm in ARM_MODES if record.head_version and ledger.arm_version(record.id, arm) is not None)
+    return DatasetStatus(
+        record.name, record.head_version, record.row_count, record.arm, record.route.mode, holders, record.status
+    )

@@ -1,0 +1,342 @@
+"""Files in and out of datasets: what an import will do, the import, and the export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pyarrow as pa
+
+from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.errors import LakewardError, SettingsError, StorageError, UnknownObject, UsageError
+from lakeward.sources.connector import FileConnector
+from lakeward.sources.connectors.csv import CsvFile, CsvOptions, write_csv
+from lakeward.sources.connectors.parquet import write_parquet
+from lakeward.sources.file_formats import connector_for, file_connectors
+from lakeward.storage.facade import Storage
+from lakeward.storage.requests import VERBS, ReadRequest
+from lakeward.types.conform import to_reader
+from lakeward.types.schema import Schema
+from lakeward.wiring.declaring import Declaration, declare
+
+WRITER = "dataset.import"
+READER = "dataset.export"
+EXPORT_SUFFIXES = (".csv", ".parquet")
+
+Progress = Callable[[str, int, int | None], None]
+"""Is told what is being done, the rows so far, and how many there will be (None: not known)."""
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """What to import, and how.
+
+    Args:
+        dataset: the full name.
+        path: a file that a connector reads.
+        columns: type texts by column; empty: the dataset's, or those that a scan of the whole file proposes.
+        primary_key: of a dataset that is made.
+        arm: of a dataset that is made; None: `postgres`.
+        mode: `append` or `replace`.
+        create: make the dataset if it does not exist.
+        format: the connector's name; None: by the file's suffix.
+        options: how the file is written. For CSV: `delimiter`, `quote`, `header`, `null_markers`, `encoding`.
+        allow_empty: lets `replace` write zero rows.
+    """
+
+    dataset: str
+    path: Path
+    columns: Mapping[str, str] = field(default_factory=dict)
+    primary_key: Sequence[str] = ()
+    arm: str | None = None
+    mode: str = "append"
+    create: bool = True
+    format: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    allow_empty: bool = False
+
+
+class ImportHow(TypedDict, total=False):
+    """The parts of an `ImportRequest` that may be left out, as keywords."""
+
+    columns: Mapping[str, str]
+    primary_key: Sequence[str]
+    arm: str | None
+    mode: str
+    create: bool
+    format: str | None
+    options: Mapping[str, Any]
+    allow_empty: bool
+
+
+@dataclass(frozen=True)
+class ImportPlan:
+    """A checked import: the whole file was read once if the dataset is new. Nothing was changed."""
+
+    request: ImportRequest
+    declaration: Declaration
+    file: FileConnector
+    rows: int | None
+
+    def actions(self) -> list[str]:
+        """Return what the import does, in order."""
+        request, existing = self.request, self.declaration.existing
+        rows = f"{self.rows:,} rows" if self.rows is not None else "the rows"
+        target = f"{self.declaration.name} on the {existing.arm if existing else self.declaration.arm} arm"
+        if existing is not None and request.mode == "replace":
+            target += f", instead of its {existing.row_count:,} rows"
+        return [*self.declaration.actions(), f"{request.mode} {rows} of {request.path} to {target}, as one new version"]
+
+
+@dataclass(frozen=True)
+class ImportResult:
+    """What an import did; `rows_read` and `rows_written` are equal."""
+
+    dataset: str
+    path: str
+    created: bool
+    mode: str
+    rows_read: int
+    rows_written: int
+    version: int
+    row_count: int
+    committed: bool
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """What an export wrote."""
+
+    dataset: str
+    version: int
+    path: str
+    rows: int
+    size_bytes: int
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return dict(vars(self))
+
+
+class Transfer:
+    """Moves rows between files and the datasets of one workspace."""
+
+    def __init__(self, tree: Tree, storage: Storage) -> None:
+        self._tree = tree
+        self._storage = storage
+
+    def plan_import(self, request: ImportRequest, progress: Progress | None = None) -> ImportPlan:
+        """Check an import, and read the file from end to end if its dataset is new. Changes nothing.
+
+        Raises:
+            SourceFileError: the file is not what it claims to be.
+            UnknownObject: the dataset does not exist and may not be made, or nothing reads the file.
+            NameTaken: the dataset exists, and was declared otherwise.
+        """
+        if request.mode not in VERBS:
+            raise UnknownObject(f"unknown write mode {request.mode!r}; there are {', '.join(VERBS)}")
+        file = _opened(request)
+        existing = self._tree.find(request.dataset)
+        if existing is None and not request.create:
+            self._tree.dataset(request.dataset)
+        if existing is not None:
+            return ImportPlan(request, self._existing(request, existing), file, None)
+        rows, columns = _scan(file, request.columns, progress)
+        declaration = declare(self._tree, request.dataset, columns, request.primary_key, request.arm)
+        return ImportPlan(request, declaration, file, rows)
+
+    def run_import(self, plan: ImportPlan, actor: str, progress: Progress | None = None) -> ImportResult:
+        """Import; the rows become visible at once, or none does.
+
+        Raises:
+            SourceFileError, DataError: a value is refused; the dataset is unchanged.
+            ConflictError: somebody else holds the dataset.
+        """
+        request = plan.request
+        record = plan.declaration.carry_out(self._tree, actor)
+        types = {column.name: str(column.type) for column in record.schema.columns}
+        reader = plan.file.read(types)
+        counted = _Counted(reader, f"importing {record.name}", plan.rows, progress)
+        rows = pa.RecordBatchReader.from_batches(reader.schema, counted)
+        try:
+            written = self._storage.write(
+                record,
+                to_reader(rows, record.schema, dataset=record.name),
+                verb=request.mode,
+                writer=WRITER,
+                allow_empty=request.allow_empty,
+            )
+        except Exception as error:
+            # On its way through other libraries an error of the file may have kept only its text.
+            if counted.raised is not None and counted.raised is not error:
+                raise _unchanged(counted.raised, record) from error
+            if isinstance(error, LakewardError):
+                _unchanged(error, record)
+            raise
+        if written.rows_in != counted.rows:
+            raise StorageError(
+                f"dataset {record.name}: {counted.rows} rows were read and {written.rows_in} written",
+                dataset=record.name,
+                rows_read=counted.rows,
+                rows_written=written.rows_in,
+            )
+        return ImportResult(
+            dataset=record.name,
+            path=str(request.path),
+            created=plan.declaration.existing is None,
+            mode=request.mode,
+            rows_read=counted.rows,
+            rows_written=written.rows_in,
+            version=written.version,
+            row_count=written.row_count,
+            committed=written.committed,
+        )
+
+    def export(
+        self,
+        record: DatasetRecord,
+        path: Path,
+        request: ReadRequest,
+        *,
+        overwrite: bool = False,
+        options: Mapping[str, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> ExportResult:
+        """Write rows to a file, which appears when it is complete.
+
+        Args:
+            record: the dataset.
+            path: ends with one of `EXPORT_SUFFIXES`.
+            request: which rows and columns.
+            overwrite: replace a file that is there.
+            options: for CSV, as in `ImportRequest`.
+            progress: is told the rows so far.
+
+        Raises:
+            UsageError: the file is there, can't be written, or its suffix is unknown.
+            SchemaError, ValueRefused: the format can't hold a type or value.
+        """
+        check_target(path, overwrite)
+        csv = path.suffix.lower() == ".csv"
+        settings = _csv_options(options or {}) if csv or options else None
+        if settings is not None and not csv:
+            raise UsageError(f"{path.name}: delimiter, null and encoding are options of CSV", path=str(path))
+        version = request.version if request.version is not None else record.head_version
+        request = ReadRequest(**{**vars(request), "version": version or None})
+        reader = self._storage.read(record, request, reader=READER)
+        whole = request.where is None and request.since is None and version == record.head_version
+        counted = _Counted(reader, f"exporting {record.name}", record.row_count if whole else None, progress)
+        stream = pa.RecordBatchReader.from_batches(reader.schema, counted)
+        rows = write_csv(stream, path, settings) if csv else write_parquet(stream, path)
+        return ExportResult(record.name, version, str(path), rows, path.stat().st_size)
+
+    def _existing(self, request: ImportRequest, existing: DatasetRecord) -> Declaration:
+        types = {column.name: str(column.type) for column in existing.schema.columns}
+        # The order of columns is the dataset's; a declaration may have the file's.
+        same_names = set(request.columns) == set(types)
+        columns = {name: request.columns[name] for name in types} if same_names else dict(request.columns) or types
+        key = list(request.primary_key) or existing.schema.primary_key
+        declare(self._tree, existing.name, columns, key, request.arm)
+        return Declaration(existing.name, existing.schema, existing.arm, existing)
+
+
+def check_target(path: Path, overwrite: bool) -> None:
+    """Refuse a target that can't be exported to.
+
+    Raises:
+        UsageError: an unknown suffix, or a file that is there.
+    """
+    if path.suffix.lower() not in EXPORT_SUFFIXES:
+        raise UsageError(
+            f"{path.name!r} names no format to export to",
+            next_step=f"end the file's name with {' or '.join(EXPORT_SUFFIXES)}",
+            path=str(path),
+        )
+    if path.exists() and not overwrite:
+        raise UsageError(
+            f"{path} exists already",
+            safe="the file is unchanged",
+            next_step="choose another name, or add --force to replace it",
+            path=str(path),
+        )
+
+
+class _Counted:
+    """Passes batches on, counts their rows, and keeps the error that ended them."""
+
+    def __init__(self, reader: pa.RecordBatchReader, what: str, total: int | None, progress: Progress | None) -> None:
+        self.rows = 0
+        self.raised: LakewardError | None = None
+        self._reader = reader
+        self._what = what
+        self._total = total
+        self._progress = progress
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in self._reader:
+                self.rows += batch.num_rows
+                yield batch
+                if self._progress is not None:
+                    self._progress(self._what, self.rows, self._total)
+        except LakewardError as error:
+            self.raised = error
+            raise
+
+
+def _opened(request: ImportRequest) -> FileConnector:
+    if not request.path.is_file():
+        what = "is a directory" if request.path.is_dir() else "does not exist"
+        raise UsageError(f"{request.path} {what}", safe="nothing was changed", path=str(request.path))
+    if request.format is None:
+        connector = connector_for(request.path)
+    else:
+        known = file_connectors()
+        if request.format not in known:
+            raise UnknownObject(f"unknown file format {request.format!r}; there are {', '.join(known)}")
+        connector = known[request.format]
+    if issubclass(connector, CsvFile):
+        return connector(request.path, _csv_options(request.options))
+    if request.options:
+        raise SettingsError(
+            f"{request.path.name}: {', '.join(request.options)} can be given for CSV only", path=str(request.path)
+        )
+    made: FileConnector = connector(request.path)  # type: ignore[call-arg]
+    return made
+
+
+def _csv_options(options: Mapping[str, Any]) -> CsvOptions:
+    unknown = [name for name in options if name not in CsvOptions.__dataclass_fields__]
+    if unknown:
+        raise SettingsError(
+            f"unknown option {unknown[0]!r} of CSV; there are {', '.join(CsvOptions.__dataclass_fields__)}",
+            option=unknown[0],
+        )
+    return CsvOptions(**options)
+
+
+def _scan(file: FileConnector, declared: Mapping[str, str], progress: Progress | None) -> tuple[int, Mapping[str, str]]:
+    """Read the whole file, so that a dataset is made for a file that can be imported only."""
+    if progress is not None:
+        progress(f"reading {file.path.name} from end to end", 0, None)
+    if not declared:
+        profile = file.scan()
+        return profile.rows, profile.columns
+    types = {column.name: str(column.type) for column in Schema.declare(declared).columns}
+    counted = _Counted(file.read(types), f"checking {file.path.name}", None, progress)
+    for _ in counted:
+        pass
+    return counted.rows, types
+
+
+def _unchanged(error: LakewardError, record: DatasetRecord) -> LakewardError:
+    if error.safe is None:
+        error.safe = f"dataset {record.name} is unchanged at version {record.head_version}"
+    error.fields.setdefault("dataset", record.name)
+    return error
