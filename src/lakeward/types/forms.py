@@ -157,6 +157,14 @@ def timestamptz_text(_type: LogicalType, value: str) -> str:
     return f"strftime(make_timestamp(epoch_us({value})), '%Y-%m-%dT%H:%M:%S.%fZ')"
 
 
+# --- uuid
+
+
+def uuid_text(_type: LogicalType, value: str) -> str:
+    """Return the lower-case form 8-4-4-4-12, also of the 16 bytes that some readers of Parquet make of it."""
+    return f"CAST(CAST({value} AS UUID) AS VARCHAR)"
+
+
 # --- binary: base64; an equals sign before it tells the empty value from null in the digest
 
 

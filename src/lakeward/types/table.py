@@ -288,7 +288,7 @@ RULES: dict[str, Rule] = {
         digest_duckdb=forms.binary_digest,
         digest_postgres=forms.binary_digest_stored,
     ),
-    "uuid": _text_rule(pa.uuid(), "UUID", forms.plain, arrow_text.uuid, "u"),
+    "uuid": _text_rule(pa.uuid(), "UUID", forms.uuid_text, arrow_text.uuid, "u"),
     "date": _text_rule(pa.date32(), "DATE", forms.plain, arrow_text.cast, "D"),
     "time": _text_rule(pa.time64("us"), "TIME", forms.plain, arrow_text.time, "T"),
     "timestamp": _text_rule(pa.timestamp("us"), "TIMESTAMP", forms.timestamp_text, arrow_text.cast, "t"),

@@ -171,6 +171,13 @@ def test_a_rename_keeps_the_digest() -> None:
     assert digest({"a": "long"}, {"a": 1}) == digest({"b": "long"}, {"b": 1})
 
 
+def test_a_uuid_is_the_same_as_its_16_bytes() -> None:
+    schema = Schema.declare({"u": "uuid"})
+    table = arrow_table(schema, [{"u": uuid.uuid4().bytes}, {"u": None}])
+    as_bytes = pa.table({"u": table["u"].combine_chunks().storage})
+    assert digest_batches(schema, as_bytes.to_reader()) == digest_batches(schema, table.to_batches())
+
+
 def test_p05_types_are_told_apart() -> None:
     when = dt.datetime(2024, 1, 1)
     found = [
