@@ -12,18 +12,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus, unquote
 
 import psycopg
 import sqlalchemy
+from sqlalchemy.dialects.postgresql import psycopg as psycopg_dialect
 from sqlalchemy.engine import URL, make_url
 
-from lakeward.errors import DatabaseUnavailable, SettingsError, StorageFull
+from lakeward.errors import ConflictError, DatabaseUnavailable, LakewardError, SettingsError, StorageFull
 
 MINIMUM_SERVER = 150_000
 """PostgreSQL 15, as `server_version_num` counts."""
 
 _QUERY = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_ESCAPE = re.compile(r"%[0-9A-F]{2}")
+_DIALECT = psycopg_dialect.dialect()  # type: ignore[no-untyped-call]
 
 
 class Queries:
@@ -40,6 +43,13 @@ class Queries:
 
     def __getitem__(self, name: str) -> sqlalchemy.TextClause:
         return self._statements[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._statements)
+
+    def for_driver(self, name: str) -> str:
+        """Return the statement as psycopg takes it, with `%(name)s` for parameters."""
+        return str(self._statements[name].compile(dialect=_DIALECT))
 
     @classmethod
     def beside(cls, module_file: str) -> Queries:
@@ -66,7 +76,8 @@ class Database:
             pool_size=4,
             max_overflow=16,
             pool_pre_ping=True,
-            connect_args={"prepare_threshold": None, "application_name": "lakeward"},
+            # client_encoding: without it a database in SQL_ASCII answers in bytes before we can refuse it by name.
+            connect_args={"prepare_threshold": None, "application_name": "lakeward", "client_encoding": "utf8"},
         )
 
     @property
@@ -91,6 +102,7 @@ class Database:
 
         Raises:
             DatabaseUnavailable: Postgres can't be reached, or went away.
+            ConflictError: Postgres rolled it back for the sake of another one.
             StorageFull: it has no space left.
         """
         with self._named_errors(), self.engine.begin() as connection:
@@ -120,10 +132,10 @@ class Database:
     def _named_errors(self) -> Iterator[None]:
         try:
             yield
-        except (sqlalchemy.exc.OperationalError, psycopg.OperationalError) as error:
+        except (sqlalchemy.exc.OperationalError, sqlalchemy.exc.TimeoutError, psycopg.OperationalError) as error:
             raise self._name(error) from None
 
-    def _name(self, error: Exception) -> Exception:
+    def _name(self, error: Exception) -> LakewardError:
         cause = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
         if isinstance(cause, psycopg.errors.DiskFull):
             return StorageFull(
@@ -132,17 +144,27 @@ class Database:
                 next_step="free space on the database's disk, then repeat",
             )
         # The driver's own text can quote the connection string, so it is cleaned before anybody sees it.
+        text = self._redact(str(cause)).strip()
+        state = cause.sqlstate if isinstance(cause, psycopg.Error) else None
+        if state is not None and (state.startswith("40") or isinstance(cause, psycopg.errors.LockNotAvailable)):
+            return ConflictError(
+                f"Postgres at {self.display_url} gave up a transaction that stood in another's way: {text}",
+                safe="the transaction was rolled back",
+                next_step="repeat",
+                database=self.display_url,
+            )
+        what = "can't be reached" if state is None else "gave up"
         return DatabaseUnavailable(
-            f"Postgres at {self.display_url} can't be reached: {self._redact(str(cause)).strip()}",
+            f"Postgres at {self.display_url} {what}: {text}",
             next_step="check that the server runs and that LAKEWARD_DATABASE_URL names it, then `lakeward doctor`",
             database=self.display_url,
         )
 
     def _redact(self, text: str) -> str:
-        password = self._url.password
-        secrets = [str(password), quote(str(password)), quote(str(password), safe="")] if password else []
-        for secret in sorted(secrets, key=len, reverse=True):
-            text = text.replace(secret, "***")
+        secrets = [self._url.password, *(self._url.query.get(name) for name in _SECRET_OPTIONS)]
+        forms = {form for each in secrets if each for form in _written_forms(str(each))}
+        for form in sorted(forms, key=len, reverse=True):
+            text = text.replace(form, "***")
         return text
 
     def __repr__(self) -> str:
@@ -157,6 +179,15 @@ class Database:
         self.close()
 
 
+_SECRET_OPTIONS = ("password", "sslpassword")
+
+
+def _written_forms(secret: str) -> set[str]:
+    """Return how a secret may stand in a text: as it is, and percent-encoded in the ways that clients do it."""
+    encoded = {quote(secret), quote(secret, safe=""), quote_plus(secret)}
+    return {secret, *encoded, *(_ESCAPE.sub(lambda match: match.group().lower(), each) for each in encoded)}
+
+
 @functools.cache
 def _parse(url: str) -> URL:
     try:
@@ -164,8 +195,25 @@ def _parse(url: str) -> URL:
     except (sqlalchemy.exc.ArgumentError, ValueError):
         parsed = None
     if parsed is None or parsed.get_backend_name() not in ("postgresql", "postgres"):
-        raise SettingsError(
-            "the database URL is not one of Postgres",
-            next_step="set LAKEWARD_DATABASE_URL=postgresql://user:password@host:5432/database",
-        ) from None
+        raise _wrong_url("is not one of Postgres")
+    # A password with a bare @ or / ends early, and the rest of it would be taken for the host or the database, which
+    # messages name. So what could be a piece of a password is refused, and not repeated.
+    if url.count("@") > 1 or any(mark in (parsed.database or "") for mark in "@/"):
+        raise _wrong_url("has an @ or a / where none belongs: in a user, password or name they are written %40 and %2F")
+    known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
+    for option in parsed.query:
+        if option not in known:
+            raise _wrong_url(f"has an option that Postgres doesn't know: {option}")
+    host = parsed.host or ""
+    if host.lower().startswith("%2f"):
+        # How libpq writes a socket directory in place of a host.
+        parsed = parsed.set(host=None).update_query_dict({"host": unquote(host)})
     return parsed.set(drivername="postgresql+psycopg")
+
+
+def _wrong_url(what: str) -> SettingsError:
+    return SettingsError(
+        f"the database URL {what}",
+        next_step="set LAKEWARD_DATABASE_URL=postgresql://user:password@host:5432/database",
+        setting="database_url",
+    )

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-from lakeward.errors import LakewardError
+from lakeward.errors import LakewardError, LockTimeout
 
 log = logging.getLogger("lakeward.leases")
 
@@ -59,7 +60,8 @@ class Owner:
         """
         if not self.boot or not self.started or (self.boot, self.namespace) != _machine():
             return False
-        return _started(self.pid) != self.started
+        started = _started(self.pid)
+        return not _exists(self.pid) if started is None else started != self.started
 
     def __str__(self) -> str:
         return f"{self.host}, pid {self.pid}"
@@ -75,13 +77,52 @@ def _machine() -> tuple[str, str]:
 
 
 def _started(pid: int) -> str | None:
-    """Return the start time of a process in clock ticks after boot (field 22 of proc(5)'s stat), None if it is gone."""
+    """Return the start time of a process in clock ticks after boot (field 22 of proc(5)'s stat).
+
+    "" if it has ended and is only not yet waited for, None if nothing can be read of it.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in ("Z", "X") else fields[19]
+    return "" if fields[0] in ("Z", "X") else fields[19]
+
+
+def _exists(pid: int) -> bool:
+    # With /proc mounted hidepid=2, the processes of other users look as if they were gone. To a signal they don't.
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def lock_timeout(dataset: str, waited: float, holder: Mapping[str, Any] | None) -> LockTimeout:
+    """Return the error of a writer that waited `waited` seconds in vain, for the holder that the ledger names."""
+    if holder is None:
+        return LockTimeout(
+            f"dataset {dataset} had other writers for {waited:.1f} s",
+            safe="nothing was written",
+            next_step="repeat, or raise ledger.lock_timeout_seconds",
+            dataset=dataset,
+        )
+    owner = Owner.from_json(holder["owner"])
+    what = f"pipeline {holder['pipeline']}" if holder["pipeline"] else holder["writer"]
+    return LockTimeout(
+        f"dataset {dataset} is being written by {owner} for {holder['age_seconds']:.1f} s "
+        f"({what}, build {holder['build_id']}); waited {waited:.1f} s",
+        safe="nothing was written",
+        next_step="wait for it, or `lakeward ledger list` to see who holds what",
+        dataset=dataset,
+        holder=str(owner),
+        host=owner.host,
+        pid=owner.pid,
+        age_seconds=holder["age_seconds"],
+        build=str(holder["build_id"]),
+    )
 
 
 class Heartbeat:

@@ -11,6 +11,7 @@ then `abort` ends it. Each of the three can be repeated.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 
 import psycopg
@@ -18,7 +19,7 @@ import sqlalchemy
 
 from lakeward.clock import Clock
 from lakeward.control.db import Database, Queries
-from lakeward.control.leases import Heartbeat, Owner
+from lakeward.control.leases import Heartbeat, Owner, lock_timeout
 from lakeward.control.records import (
     ArmVersion,
     Decision,
@@ -27,12 +28,16 @@ from lakeward.control.records import (
     Unfinished,
 )
 from lakeward.control.routes import Route
-from lakeward.errors import Diverged, LeaseLost, LockTimeout, RouteChanged
+from lakeward.errors import ConflictError, Diverged, LeaseLost, RouteChanged
 
 QUERIES = Queries.beside(__file__)
 
 FIRST_POLL_SECONDS = 0.005
 LONGEST_POLL_SECONDS = 0.25
+TAKE_OVER_MILLISECONDS = 2000
+"""How long taking over waits for what the old owner still has under way in Postgres."""
+
+log = logging.getLogger("lakeward.ledger")
 
 
 class Ledger:
@@ -132,34 +137,11 @@ class Ledger:
         """
         waited = self._clock.monotonic() - started
         if waited >= self._lock_timeout_seconds:
-            raise self._lock_timeout(intent, waited)
+            holders = self._database.fetch(QUERIES["holder"], {"dataset_id": intent.dataset_id})
+            raise lock_timeout(intent.dataset, waited, dict(holders[0]) if holders else None)
         poll = min(max(poll * 2, FIRST_POLL_SECONDS), LONGEST_POLL_SECONDS)
         self._clock.sleep(min(poll, self._lock_timeout_seconds - waited))
         return poll
-
-    def _lock_timeout(self, intent: Intent, waited: float) -> LockTimeout:
-        rows = self._database.fetch(QUERIES["holder"], {"dataset_id": intent.dataset_id})
-        if not rows:
-            return LockTimeout(
-                f"dataset {intent.dataset} had other writers for {waited:.1f} s",
-                safe="nothing was written",
-                next_step="repeat, or raise ledger.lock_timeout_seconds",
-                dataset=intent.dataset,
-            )
-        holder, owner = rows[0], Owner.from_json(rows[0]["owner"])
-        what = f"pipeline {holder['pipeline']}" if holder["pipeline"] else holder["writer"]
-        return LockTimeout(
-            f"dataset {intent.dataset} is being written by {owner} for {holder['age_seconds']:.1f} s "
-            f"({what}, build {holder['build_id']}); waited {waited:.1f} s",
-            safe="nothing was written",
-            next_step="wait for it, or `lakeward ledger list` to see who holds what",
-            dataset=intent.dataset,
-            holder=str(owner),
-            host=owner.host,
-            pid=owner.pid,
-            age_seconds=holder["age_seconds"],
-            build=str(holder["build_id"]),
-        )
 
     # While it is open ------------------------------------------------------------------------------------------------
 
@@ -191,8 +173,8 @@ class Ledger:
         Raises:
             LeaseLost: it has been taken over, or aborted.
         """
-        statement = str(QUERIES["hold"]).replace(":id", "%(id)s").replace(":fence", "%(fence)s")
-        row = connection.execute(statement, {"id": transaction.id, "fence": transaction.fence}).fetchone()
+        key = {"id": transaction.id, "fence": transaction.fence}
+        row = connection.execute(QUERIES.for_driver("hold"), key).fetchone()
         if row is None:
             raise lease_lost(transaction)
 
@@ -206,8 +188,11 @@ class Ledger:
             RouteChanged: the route of one of them has moved on.
         """
         with self._database.transaction() as connection:
+            connection.execute(QUERIES["lock_datasets"], {"ids": [each.transaction.dataset_id for each in decisions]})
             for decision in sorted(decisions, key=lambda each: each.transaction.dataset_id):
                 self._decide_one(connection, decision)
+            for id_, fence in sorted((each.transaction.id, each.transaction.fence) for each in decisions):
+                connection.execute(QUERIES["release"], {"id": id_, "fence": fence})
 
     def _decide_one(self, connection: sqlalchemy.Connection, decision: Decision) -> None:
         transaction = decision.transaction
@@ -270,11 +255,20 @@ class Ledger:
             connection.execute(QUERIES["carry_arm_versions"], {**key, **parent, **arm})
         for source, window in sorted(transaction.windows.items()):
             connection.execute(QUERIES["record_watermark"], {**key, "source_id": source, "version": window.high})
-        connection.execute(QUERIES["release"], {"id": transaction.id, "fence": transaction.fence})
 
     def status(self, transaction: OpenTransaction) -> str:
-        """Return `open`, `committed` or `aborted`: what became of it, after an answer that was lost."""
+        """Return `open`, `committed` or `aborted`: what became of it, after an answer that was lost.
+
+        "open" is final, too, as far as the caller's own decide is concerned: one still under way is waited for.
+        """
         return str(self._database.fetch(QUERIES["status_of"], {"id": transaction.id})[0]["status"])
+
+    def still_open(self, transaction: OpenTransaction) -> bool:
+        """Say whether it is open and ours; once this is False, what was prepared may be committed and must stay.
+
+        If a decide of ours was interrupted, this waits until it is through.
+        """
+        return bool(self._database.fetch(QUERIES["still_open"], {"id": transaction.id, "fence": transaction.fence}))
 
     # After it --------------------------------------------------------------------------------------------------------
 
@@ -343,17 +337,25 @@ class Ledger:
         dead = row["owner"] is not None and Owner.from_json(row["owner"]).is_dead()
         if not dead and not row["expired"]:
             return None
-        taken = self._database.fetch(
-            QUERIES["take_over"],
-            {
-                "id": row["id"],
-                "fence": row["lease_fence"],
-                "dead": dead,
-                "owner": json.dumps(self._owner.to_json()),
-                "lease_seconds": self._lease_seconds,
-            },
-        )
-        return int(taken[0]["fence"]) if taken else None
+        try:
+            with self._database.transaction() as connection:
+                connection.execute(QUERIES["lock_wait"], {"milliseconds": TAKE_OVER_MILLISECONDS})
+                key = {"id": row["id"], "fence": row["lease_fence"]}
+                if connection.execute(QUERIES["lock_open"], key).one_or_none() is None:
+                    return None
+                return connection.execute(
+                    QUERIES["take_over"],
+                    {
+                        **key,
+                        "dead": dead,
+                        "owner": json.dumps(self._owner.to_json()),
+                        "lease_seconds": self._lease_seconds,
+                    },
+                ).scalar()
+        except ConflictError as error:
+            # Its owner has a chunk under way. Whoever waits for the slot looks again.
+            log.info("transaction %d can't be taken over yet: %s", row["id"], error)
+            return None
 
     # Reading ---------------------------------------------------------------------------------------------------------
 

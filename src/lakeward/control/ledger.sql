@@ -1,9 +1,14 @@
+-- Whoever locks rows of several of these tables in one transaction takes them in this order, and rows of one table by
+-- ascending id: datasets, routes, dataset_transactions, leases. Two that took them in another order would each hold what
+-- the other one waits for, and Postgres would end one of them: a decide, say, after an hour of compute.
+
 -- name: lock_dataset
 -- Waits for a decide under way, so that what it returns is the head that the new transaction starts from. Without the
 -- lock an intent could read the head just before that decide, and insert just after it, on a parent that is gone.
+-- The route is locked, too: a row that is merely joined would be the one from before the wait.
 SELECT d.head_version, d.next_row_id, d.next_row_index, d.row_count, d.status, r.epoch, r.mode, r.primary_arm, r.mirror_arm
 FROM lakeward.datasets d JOIN lakeward.routes r ON r.dataset_id = d.id
-WHERE d.id = :dataset_id FOR NO KEY UPDATE OF d;
+WHERE d.id = :dataset_id FOR NO KEY UPDATE OF d FOR SHARE OF r;
 
 -- name: open
 -- Intent: takes the dataset's open slot, if it is free, with a lease.
@@ -30,14 +35,34 @@ WHERE t.dataset_id = :dataset_id AND t.status = 'open';
 
 -- name: renew
 -- Heartbeat. A lease that ran out is not renewed: somebody may be taking it over right now.
+WITH held AS (
+    SELECT l.transaction_id
+    FROM lakeward.leases l
+    JOIN unnest(CAST(:ids AS bigint[]), CAST(:fences AS bigint[])) AS mine (id, fence)
+      ON l.transaction_id = mine.id AND l.fence = mine.fence
+    WHERE l.lease_until > clock_timestamp()
+    ORDER BY l.transaction_id FOR UPDATE OF l
+)
 UPDATE lakeward.leases l SET lease_until = clock_timestamp() + :lease_seconds * interval '1 second'
-FROM unnest(CAST(:ids AS bigint[]), CAST(:fences AS bigint[])) AS mine (id, fence)
-WHERE l.transaction_id = mine.id AND l.fence = mine.fence AND l.lease_until > clock_timestamp()
+FROM held WHERE l.transaction_id = held.transaction_id
 RETURNING l.transaction_id;
 
 -- name: hold
--- In each of a writer's own Postgres transactions: the ledger row can't be taken over while this one writes.
+-- In each of a writer's own Postgres transactions: the ledger row can't be taken over while this one writes. A lease that
+-- ran out stays so: its owner stops here, and leaves the row to recovery, which one chunk after the other would keep out.
+SELECT 1 FROM lakeward.dataset_transactions t
+WHERE t.id = :id AND t.status = 'open' AND t.fence = :fence
+  AND EXISTS (SELECT 1 FROM lakeward.leases l WHERE l.transaction_id = t.id AND l.lease_until > clock_timestamp())
+FOR SHARE OF t;
+
+-- name: still_open
+-- Before an owner removes what it prepared. Waits for its own decide, whose answer may have been lost on the way: that one
+-- holds the row until it is committed or rolled back.
 SELECT 1 FROM lakeward.dataset_transactions WHERE id = :id AND status = 'open' AND fence = :fence FOR SHARE;
+
+-- name: lock_datasets
+-- Decide's first step, since an intent takes the dataset first, too.
+SELECT id FROM lakeward.datasets WHERE id = ANY (CAST(:ids AS bigint[])) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: hold_route
 -- Decide: a switch of the route waits until we are through, or we see its new epoch.
@@ -85,9 +110,17 @@ ON CONFLICT (dataset_id, source_id) DO UPDATE SET version = excluded.version;
 -- name: release
 DELETE FROM lakeward.leases WHERE transaction_id = :id AND fence = :fence;
 
+-- name: lock_wait
+-- For this transaction only. A stopped process can hold its row for ever; whoever wants to take over must not hang with it.
+SELECT set_config('lock_timeout', CAST(:milliseconds AS text), true);
+
+-- name: lock_open
+-- Take-over's first step: waits for a chunk or a decide that the owner still has under way.
+SELECT 1 FROM lakeward.dataset_transactions WHERE id = :id AND status = 'open' AND fence = :fence FOR NO KEY UPDATE;
+
 -- name: take_over
 -- Recovery: the lease ran out, or its owner is proved dead. The fence rises in both rows, so that the old owner's
--- next chunk, heartbeat or decide is refused; the update of the ledger row waits for a chunk that it still has open.
+-- next chunk, heartbeat or decide is refused.
 WITH taken AS (
     UPDATE lakeward.leases
     SET fence = nextval('lakeward.fences'), owner = CAST(:owner AS jsonb), acquired_at = clock_timestamp(),
@@ -124,7 +157,8 @@ WHERE (t.status = 'open' OR (t.status = 'committed' AND t.published_at IS NULL))
 ORDER BY t.dataset_id, t.version;
 
 -- name: status_of
-SELECT status FROM lakeward.dataset_transactions WHERE id = :id;
+-- Waits for a decide that is still under way in the server after its client lost it: "open" must not turn into "committed".
+SELECT status FROM lakeward.dataset_transactions WHERE id = :id FOR SHARE;
 
 -- name: arm_version
 -- The version that an arm serves for a reader: the given one, or the head.
@@ -138,4 +172,4 @@ FROM lakeward.arm_versions WHERE dataset_id = :dataset_id AND arm = :arm ORDER B
 
 -- name: heads
 -- In one statement, so that the versions are those of one instant.
-SELECT id, head_version FROM lakeward.datasets WHERE id = ANY (:ids);
+SELECT id, head_version FROM lakeward.datasets WHERE id = ANY (CAST(:ids AS bigint[]));

@@ -260,6 +260,9 @@ class WriteProtocol:
         """Remove what the job prepared and end its transaction; whatever that can't do, recovery does later."""
         transaction = job.transaction
         try:
+            # Interrupted while it decided, or after: what is committed must not be removed.
+            if not self._ledger.still_open(transaction):
+                return
             self._arms[transaction.arm].discard(job.table, transaction.version)
             self._ledger.abort(transaction.id, transaction.fence, reason)
         except Exception as error:
