@@ -33,9 +33,9 @@ def check(connection: duckdb.DuckDBPyConnection, sql: str, tables: Collection[st
             "the query is nested too deeply to be read", sql, None, next_step="split it into several nodes", step=step
         ) from None
     if tree.get("error"):
-        reason, position = str(tree.get("error_message", "syntax error")), tree.get("position")
+        message, position = str(tree.get("error_message", "syntax error")), tree.get("position")
         hint = None if tree.get("error_subtype") == "SYNTAX_ERROR" else _ONLY_SELECT
-        raise sql_error(reason, sql, _position(sql, position), next_step=hint, step=step)
+        raise sql_error(message, sql, _position(sql, position), next_step=hint, step=step)
     statements = tree.get("statements", [])
     if len(statements) != 1:
         raise sql_error(f"there are {len(statements)} statements", sql, None, next_step=_ONLY_SELECT, step=step)

@@ -379,7 +379,8 @@ def _unclosed(sql: str) -> int | None:
 
 
 def _render(tree: exp.Expr) -> str:
-    return tree.sql(dialect=DIALECT, comments=False, normalize=True)
+    # Identifiers keep their case: `AS Total` and `AS total` give differently named columns.
+    return tree.sql(dialect=DIALECT, comments=False)
 
 
 @functools.cache

@@ -128,9 +128,10 @@ def test_a_very_long_or_deep_query_is_refused_and_not_run_into() -> None:
 
 
 def test_canonical_ignores_layout_comments_and_case_of_keywords_only() -> None:
-    one = canonical("select ID, 'Text' as t from Orders -- comment\nwhere amount>1")
-    assert one == canonical("/* other */ SELECT\n  id,\n  'Text' AS T\nFROM orders\nWHERE amount > 1;")
+    one = canonical("select id, 'Text' as t from orders -- comment\nwhere amount>1")
+    assert one == canonical("/* other */ SELECT\n  id,\n  'Text' AS t\nFROM orders\nWHERE amount > 1;")
     assert one != canonical("select id, 'text' as t from orders where amount > 1")
+    assert one != canonical("select id, 'Text' as T from orders where amount > 1")
     assert canonical('select "A" as a from t') != canonical('select "a" as a from t')
 
 
