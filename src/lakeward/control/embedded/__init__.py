@@ -4,7 +4,8 @@
     locks.py       flocks that die with their process and never leak into a fork
     account.py     which operating system user the server runs as
     binaries.py    where the programs come from
-    sockets.py     the private directory of the socket, the URL, and asking whether a server answers
+    ping.py        asking whether a server accepts connections
+    sockets.py     the private directory of the socket, the URL, and whether this very server answers there
     postmaster.py  finding, judging and stopping server processes
     cluster.py     initdb, settings, start
     watcher.py     stops the server when the last user was killed

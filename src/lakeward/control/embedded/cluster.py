@@ -13,8 +13,9 @@ from lakeward.control.embedded.account import USE_OWN_SERVER, Account, server_ac
 from lakeward.control.embedded.binaries import server_version
 from lakeward.control.embedded.files import ServerFiles
 from lakeward.control.embedded.locks import FileLock
+from lakeward.control.embedded.ping import DATABASE, SUPERUSER
 from lakeward.control.embedded.postmaster import clear_stale_locks
-from lakeward.control.embedded.sockets import DATABASE, SUPERUSER, socket_directory
+from lakeward.control.embedded.sockets import socket_directory
 from lakeward.errors import EmbeddedPostgresError
 
 START_SECONDS = 120

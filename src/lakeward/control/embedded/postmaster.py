@@ -14,11 +14,13 @@ import subprocess
 import time
 from pathlib import Path
 
-from lakeward.control.embedded.files import SOCKET_NAME, ServerFiles, read_pid_file
+from lakeward.control.embedded.files import SOCKET_NAME, PidFile, ServerFiles, read_pid_file
+from lakeward.control.embedded.ping import accepting
 from lakeward.errors import EmbeddedPostgresError
 
 _POLL_SECONDS = 0.01
 _LAUNCH_SECONDS = 20.0
+_REPLAY_SECONDS = 10.0
 
 #: Fast shutdown, then an immediate one (safe like a power cut: the log is replayed), then what a frozen process needs.
 _STOPS = ((signal.SIGINT, 60.0), (signal.SIGQUIT, 15.0), (getattr(signal, "SIGKILL", signal.SIGQUIT), 5.0))
@@ -55,7 +57,10 @@ def stop(files: ServerFiles) -> None:
     pid = live_postmaster(files)
     recorded = read_pid_file(files.pid_file)
     if pid is not None:
-        for number, seconds in _STOPS:
+        # A fast shutdown that reaches a server while it replays its log can hang for ever (seen with 15 and 18). So it
+        # is given time to finish; or else the replay is cut short, and the next start does it.
+        stops = _STOPS if recorded is not None and _settled(files, pid, recorded) else _STOPS[1:]
+        for number, seconds in stops:
             _send(pid, number)
             if _gone(files, {pid}, seconds):
                 break
@@ -142,6 +147,17 @@ def _command_line(pid: int) -> str:
         except (FileNotFoundError, ProcessLookupError):
             return ""
     return next((command for number, _, command in _processes() if number == pid), "")
+
+
+def _settled(files: ServerFiles, pid: int, recorded: PidFile) -> bool:
+    """Wait until the server accepts connections; return False if it does not come to."""
+    deadline = time.monotonic() + _REPLAY_SECONDS
+    places = [place for place in (recorded.socket_directory, files.directory / "socket") if place is not None]
+    while not any(accepting(place) for place in places):
+        if time.monotonic() > deadline or _gone(files, {pid}, 0):
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
 
 
 def _send(pid: int, number: int) -> None:

@@ -8,18 +8,12 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
-from psycopg import pq
-from psycopg.conninfo import make_conninfo
-
 from lakeward.control.embedded.account import USE_OWN_SERVER, Account
 from lakeward.control.embedded.files import SOCKET_NAME, ServerFiles, read_pid_file
+from lakeward.control.embedded.ping import DATABASE, SUPERUSER, accepting
 from lakeward.errors import EmbeddedPostgresError
 
-DATABASE = "lakeward"
-SUPERUSER = "postgres"
-
 _MAX_BYTES = 100  # the kernel's limit is 104 on macOS and 108 on Linux, with a closing NUL
-_PING_SECONDS = 5
 
 #: libpq takes a comma in `host` for the end of one host, and there is no way to escape it.
 _USABLE = re.compile(r"/[\w/.+@=~ -]*", re.ASCII)
@@ -78,15 +72,9 @@ def answering(files: ServerFiles) -> Path | None:
         if place is None:
             continue
         behind = read_pid_file(place / f"{SOCKET_NAME}.lock")
-        if behind is not None and behind.pid == postmaster.pid and _ping(place):
+        if behind is not None and behind.pid == postmaster.pid and accepting(place):
             return place
     return None
-
-
-def _ping(place: Path) -> bool:
-    """Connect; a server with no connection to spare is alive too, and one that is starting up is not yet."""
-    conninfo = make_conninfo(host=str(place), port=5432, user=SUPERUSER, dbname=DATABASE, connect_timeout=_PING_SECONDS)
-    return pq.PGconn.ping(conninfo.encode()) == pq.Ping.OK
 
 
 def _fits(place: Path) -> bool:

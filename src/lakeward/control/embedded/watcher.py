@@ -1,7 +1,7 @@
 """A tiny process that stops the server once its last user is gone, however that ended.
 
 It sleeps in the kernel, on the exclusive lock of `users`, and uses no time until then. It is started as a program of
-its own and loads five small files that need only the standard library: it must not cost what the product costs, and
+its own and loads six small files that need only the standard library: it must not cost what the product costs, and
 must outlive a `kill -9` of whoever started it.
 """
 
@@ -84,11 +84,15 @@ def watch(directory: str, descriptor: int) -> None:
         users.exclusive()
         users.unlock()  # before `lock`: everybody else takes `lock` first
         lock.exclusive()
-        if users.try_exclusive():
+        if not lock.in_place():
+            return  # the directory was deleted, and what is there now is not ours
+        if not users.in_place():
+            users.close()
+            users = FileLock(files.users)
+        elif users.try_exclusive():
+            stop(files)
             break
         lock.unlock()  # somebody came in between
-    if lock.in_place():  # or else the directory was deleted, and what is there now is not ours
-        stop(files)
     # In this order: whoever finds no watcher while it holds `lock` starts one.
     os.close(descriptor)
     lock.close()

@@ -35,10 +35,20 @@ def template(short_root: Path) -> Path:
 
 
 @pytest.fixture
-def made_home(home: Path, template: Path) -> Path:
+def make_home(template: Path) -> Callable[[Path], Path]:
+    """Make a directory for a server that was used before and does not run."""
+
+    def make(path: Path) -> Path:
+        subprocess.run(["cp", "-a", template, path], check=True)
+        return path
+
+    return make
+
+
+@pytest.fixture
+def made_home(home: Path, make_home: Callable[[Path], Path]) -> Path:
     """A directory for a server that was used before and does not run."""
-    subprocess.run(["cp", "-a", template, home], check=True)
-    return home
+    return make_home(home)
 
 
 @pytest.fixture

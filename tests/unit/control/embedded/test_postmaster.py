@@ -32,14 +32,36 @@ def test_survives_kill_9_of_the_postmaster_while_a_backend_computes(made_home: P
     assert processes() == {}
 
 
-def test_survives_kill_9_of_a_backend(made_home: Path) -> None:
-    with EmbeddedPostgres.acquire(made_home) as server:
-        with psycopg.connect(server.url, autocommit=True) as victim:
-            victim.execute("CREATE TABLE kept AS SELECT 1 AS one")
-            os.kill(victim.info.backend_pid, signal.SIGKILL)
-        with EmbeddedPostgres.acquire(made_home) as again:  # the postmaster is restarting its backends
+def kill_a_backend(server: EmbeddedPostgres, home: Path, wait_until: Callable[..., None]) -> None:
+    """Kill one, and return once the postmaster has seen it, and restarts all of them."""
+    log = ServerFiles.of(home).log
+    seen = log.stat().st_size
+    with psycopg.connect(server.url, autocommit=True) as victim:
+        os.kill(victim.info.backend_pid, signal.SIGKILL)
+        wait_until(lambda: b"was terminated by signal 9" in log.read_bytes()[seen:])
+
+
+def test_survives_kill_9_of_a_backend(made_home: Path, processes: Processes, wait_until: Callable[..., None]) -> None:
+    server = EmbeddedPostgres.acquire(made_home)
+    for _ in range(3):
+        kill_a_backend(server, made_home, wait_until)
+        with EmbeddedPostgres.acquire(made_home) as again:
             assert again.how == "attached"
-            assert value(again, "SELECT one FROM kept") == 1
+            assert value(again, "SELECT 1") == 1, "it is waited for until it has replayed its log"
+    server.release()
+    assert processes() == {}
+
+
+def test_the_last_user_leaves_while_the_server_replays_its_log(
+    made_home: Path, processes: Processes, wait_until: Callable[..., None]
+) -> None:
+    for _ in range(3):
+        server = EmbeddedPostgres.acquire(made_home)
+        kill_a_backend(server, made_home, wait_until)
+        begin = time.monotonic()
+        server.release()
+        assert processes() == {}
+        assert time.monotonic() - begin < 30, "a fast shutdown during the replay hangs until it is given up"
 
 
 def test_stale_lock_files_whose_pid_lives_again_as_another_program(made_home: Path) -> None:

@@ -92,7 +92,9 @@ def test_a_directory_deleted_and_made_again_gets_a_server_of_its_own(home: Path)
             pass  # it saw that its files are gone, or the new server's start ended it
 
 
-def test_no_mode_or_owner_above_is_changed_even_where_the_server_cannot_pass(short_tmp: Path) -> None:
+def test_no_mode_or_owner_above_is_changed_even_where_the_server_cannot_pass(
+    short_tmp: Path, make_home: Callable[[Path], Path]
+) -> None:
     closed = short_tmp / "closed"
     closed.mkdir(mode=0o700)
     above = [closed, *closed.parents]
@@ -101,6 +103,7 @@ def test_no_mode_or_owner_above_is_changed_even_where_the_server_cannot_pass(sho
         return [(path.stat().st_mode, path.stat().st_uid, path.stat().st_gid) for path in above]
 
     before = modes()
+    make_home(closed / "pg")
     with EmbeddedPostgres.acquire(closed / "pg") as server:
         assert value(server, "SELECT count(*) > 0 FROM pg_ls_dir('.')")
         with EmbeddedPostgres.acquire(closed / "pg") as other:
@@ -109,7 +112,10 @@ def test_no_mode_or_owner_above_is_changed_even_where_the_server_cannot_pass(sho
 
 
 @pytest.mark.parametrize("name", ["deep-" * 25, 'it\'s, $HOME "x" é'], ids=["deep", "odd"])
-def test_a_path_that_no_socket_can_have_gets_a_short_private_one(short_tmp: Path, name: str) -> None:
+def test_a_path_that_no_socket_can_have_gets_a_short_private_one(
+    short_tmp: Path, make_home: Callable[[Path], Path], name: str
+) -> None:
+    make_home(short_tmp / name)
     with EmbeddedPostgres.acquire(short_tmp / name) as server:
         place = socket_directory(server)
         assert short_tmp not in place.parents

@@ -120,7 +120,7 @@ def test_a_user_who_came_while_the_watcher_waited_keeps_the_server(
 
 
 def test_the_last_user_is_not_misled_by_the_watcher_that_slipped_in(tmp_path: Path) -> None:
-    """While the last user asks whether it is the last, its own lock is lost for a moment, and the watcher may be let in.
+    """While the last user asks whether it is the last, its lock is lost for a moment, and the watcher may be let in.
 
     Linux does not let it in, but promises nothing; so this begins in the state that would follow.
     """
