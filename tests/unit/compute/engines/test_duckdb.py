@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
@@ -296,6 +297,19 @@ def test_steps_may_have_any_type_and_read_earlier_ones(engine: DuckDBEngine) -> 
     steps["two"] = "select id, timestamp '2020-01-01' + day as following from one"
     described = engine.describe("select * from two", {"orders": SCHEMA}, steps)
     assert {name: str(type_) for name, type_ in described.items()} == {"id": "long", "following": "timestamp"}
+
+
+def test_descriptions_in_many_threads_do_not_see_each_other(engine: DuckDBEngine) -> None:
+    def describe(number: int) -> list[str]:
+        schema = Schema.declare({f"c{number}": "long", "at_noon": "timestamptz"})
+        columns = engine.describe("select *, at_noon::varchar as text from step", {"t": schema}, {"step": "from t"})
+        return list(columns)
+
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(describe, range(40)))
+    assert found == [[f"c{number}", "at_noon", "text"] for number in range(40)]
+    with pytest.raises(SqlError, match="unknown name"):
+        engine.describe("select * from t", {})
 
 
 # Errors
