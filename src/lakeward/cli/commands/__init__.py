@@ -1,0 +1,1 @@
+"""The commands, one per file; `register` adds each to the tree."""

@@ -1,0 +1,42 @@
+"""`lakeward apply`: store the project's pipelines, so that `build` can run them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from lakeward.cli.command import DryRunOption, command
+from lakeward.cli.commands.plan import ProjectOption
+from lakeward.cli.session import Session
+
+_VERBS = {"added": "store", "changed": "replace", "removed": "remove"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "apply")(apply)
+
+
+def apply(session: Session, project: ProjectOption = Path("."), dry_run: DryRunOption = False) -> None:
+    """Store the project's pipelines. Nothing is built, and datasets stay as they are."""
+    session.project = project
+    if dry_run:
+        with session.workspace() as workspace:
+            made = workspace.plan(project)
+        actions = [
+            f"{_VERBS[pipeline.change]} pipeline {pipeline.name} ({pipeline.reason})"
+            for pipeline in made.pipelines
+            if pipeline.change in _VERBS
+        ]
+        session.show_actions(actions, "lakeward apply")
+        return
+    with session.workspace(make=True) as workspace:
+        made = workspace.apply(project)
+    changed = [pipeline for pipeline in made.pipelines if pipeline.change in _VERBS]
+    lines = [*made.lines(), f"applied: {len(changed)} of {len(made.pipelines)} pipelines changed"]
+    if not changed:
+        lines = ["nothing to apply: the project is as it was applied"]
+    session.show(
+        {**made.to_json(), "pending": False, "changed": len(changed)}, lines, ["lakeward build"] if changed else []
+    )

@@ -1,0 +1,33 @@
+"""`lakeward dataset`: the group of commands about one dataset each."""
+
+from __future__ import annotations
+
+import typer
+
+from lakeward.cli.commands import (
+    dataset_copy,
+    dataset_create,
+    dataset_export,
+    dataset_history,
+    dataset_import,
+    dataset_list,
+    dataset_preview,
+    dataset_show,
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(help="Datasets: make, look at, fill, copy.", no_args_is_help=True)
+    for module in (
+        dataset_create,
+        dataset_list,
+        dataset_show,
+        dataset_preview,
+        dataset_history,
+        dataset_import,
+        dataset_export,
+        dataset_copy,
+    ):
+        module.register(group)
+    app.add_typer(group, name="dataset")

@@ -1,0 +1,49 @@
+"""`lakeward dataset copy`: the newest version to another arm."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from lakeward.cli.command import DryRunOption, command
+from lakeward.cli.commands.dataset_name import DatasetArgument
+from lakeward.cli.session import Session
+
+
+def register(group: typer.Typer) -> None:
+    """Add the command."""
+    command(group, "copy")(copy)
+
+
+def copy(
+    session: Session,
+    dataset: DatasetArgument,
+    to: Annotated[str, typer.Option("--to", metavar="ARM", help="postgres or iceberg.", show_default=False)],
+    dry_run: DryRunOption = False,
+) -> None:
+    """Bring the newest version to another arm, verified by digest. The arm that serves readers stays the same."""
+    started = time.monotonic()
+    with session.workspace() as workspace:
+        handle = workspace.dataset(dataset)
+        if dry_run:
+            status = handle.status()
+            actions = [
+                f"copy {status.row_count:,} rows of {handle.name} version {status.version} to the {to} arm",
+                f"compare the digests of the {status.arm} and {to} arms",
+                f"commit a new version of {handle.name}, which changes no row and is on both",
+            ]
+            session.show_actions(
+                [] if to in status.holders else actions, f"lakeward dataset copy {handle.name} --to {to}"
+            )
+            return
+        session.progress(f"copying {handle.name} to the {to} arm", 0, None)
+        result = handle.copy_to(to)
+    seconds = time.monotonic() - started
+    line = f"{result.rows_in:,} rows copied to the {to} arm in {seconds:.1f} s, digests equal; version {result.version}"
+    if not result.committed:
+        line = f"the {to} arm holds version {result.version} already; nothing to do"
+    session.show(
+        {**result.to_json(), "arm": to, "seconds": round(seconds, 3)}, [line], [f"lakeward verify {result.dataset}"]
+    )

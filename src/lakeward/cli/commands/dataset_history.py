@@ -1,0 +1,29 @@
+"""`lakeward dataset history`: what was written to one dataset."""
+
+from __future__ import annotations
+
+import typer
+
+from lakeward.cli.command import command
+from lakeward.cli.commands.dataset_name import DatasetArgument
+from lakeward.cli.commands.history_table import history_table
+from lakeward.cli.commands.ledger import MostOption
+from lakeward.cli.session import Session
+
+
+def register(group: typer.Typer) -> None:
+    """Add the command."""
+    command(group, "history")(history)
+
+
+def history(session: Session, dataset: DatasetArgument, most: MostOption = 100) -> None:
+    """Show a dataset's transactions, newest first. Each committed one is a version that can be read."""
+    with session.workspace() as workspace:
+        handle = workspace.dataset(dataset)
+        found = handle.history(most)
+    steps = []
+    committed = [each.version for each in found if each.status == "committed"]
+    if len(committed) > 1:
+        steps = [f"lakeward dataset preview {handle.name} --version {committed[-1]}"]
+    lines = [history_table(found, dataset=False)] if found else ["nothing was ever written to it"]
+    session.show({"dataset": handle.name, "transactions": [each.to_json() for each in found]}, lines, steps)

@@ -1,0 +1,105 @@
+"""`lakeward dataset import`: a file into a dataset."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lakeward.cli.columns import parse_columns, parse_names
+from lakeward.cli.command import DryRunOption, command
+from lakeward.cli.commands.dataset_create import ArmOption, ColumnOption, ColumnsOption, KeyOption
+from lakeward.cli.commands.dataset_name import DatasetArgument
+from lakeward.cli.session import Session
+
+NullOption = Annotated[
+    list[str] | None,
+    typer.Option("--null", metavar="TEXT", help="CSV: an unquoted field that means null, as NA; may be repeated."),
+]
+DelimiterOption = Annotated[
+    str | None, typer.Option("--delimiter", metavar="CHAR", help="CSV: what separates fields; a comma.")
+]
+EncodingOption = Annotated[
+    str | None, typer.Option("--encoding", metavar="NAME", help="CSV: utf-8 (default), utf-16 or latin-1.")
+]
+
+
+def register(group: typer.Typer) -> None:
+    """Add the command."""
+    command(group, "import")(import_file)
+
+
+def csv_options(
+    null: list[str] | None, delimiter: str | None, encoding: str | None, header: bool = True
+) -> dict[str, Any]:
+    """Return what was said about a CSV file; nothing, if nothing was."""
+    options: dict[str, Any] = {}
+    if null:
+        options["null_markers"] = tuple(null)
+    if delimiter is not None:
+        options["delimiter"] = "\t" if delimiter == "\\t" else delimiter
+    if encoding is not None:
+        options["encoding"] = encoding
+    if not header:
+        options["header"] = False
+    return options
+
+
+def import_file(
+    session: Session,
+    dataset: DatasetArgument,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A .csv, .csv.gz, .csv.zip or .parquet file.", show_default=False)
+    ],
+    columns: ColumnsOption = None,
+    column: ColumnOption = None,
+    key: KeyOption = None,
+    arm: ArmOption = None,
+    mode: Annotated[str, typer.Option("--mode", metavar="MODE", help="append or replace.")] = "append",
+    null: NullOption = None,
+    delimiter: DelimiterOption = None,
+    encoding: EncodingOption = None,
+    header: Annotated[bool, typer.Option("--header/--no-header", help="CSV: the first line names the columns.")] = True,
+    format: Annotated[
+        str | None, typer.Option("--format", metavar="NAME", help="csv or parquet; none: by the file's name.")
+    ] = None,
+    create: Annotated[bool, typer.Option("--create/--no-create", help="Make the dataset if it does not exist.")] = True,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Let replace leave the dataset without rows.")
+    ] = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Import a file: every row becomes visible at once, or none does.
+
+    Types are the dataset's; of a new one those declared, or else proposed by reading the whole file. No value is
+    changed: what does not fit its type is refused with line and column, and the dataset stays as it was.
+    """
+    how: dict[str, Any] = {
+        "columns": parse_columns(columns, column or []),
+        "primary_key": parse_names(key or []),
+        "arm": arm,
+        "mode": mode,
+        "create": create,
+        "format": format,
+        "options": csv_options(null, delimiter, encoding, header),
+        "allow_empty": allow_empty,
+    }
+    if dry_run:
+        with session.rehearsal() as (workspace, before):
+            planned = workspace.plan_import(dataset, file, session.progress, **how)
+        session.show_actions([*before, *planned.actions()], "the same command without --dry-run")
+        return
+    started = time.monotonic()
+    with session.workspace(make=True) as workspace:
+        result = workspace.import_file(dataset, file, session.progress, **how)
+    seconds = time.monotonic() - started
+    lines = [f"dataset {result.dataset} created"] if result.created else []
+    lines.append(f"{result.rows_read:,} rows read = {result.rows_written:,} rows written, in {seconds:.1f} s")
+    if result.committed:
+        lines.append(f"dataset {result.dataset} is at version {result.version} with {result.row_count:,} rows")
+    else:
+        lines.append(f"nothing to write: dataset {result.dataset} stays at version {result.version}")
+    steps = [f"lakeward dataset preview {result.dataset}"]
+    session.show({**result.to_json(), "seconds": round(seconds, 3)}, lines, steps)

@@ -1,0 +1,56 @@
+"""`lakeward dataset preview`: a few rows."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from lakeward.cli.command import command
+from lakeward.cli.commands.dataset_name import DatasetArgument
+from lakeward.cli.session import Session
+from lakeward.cli.text import table
+
+WhereOption = Annotated[
+    str | None, typer.Option("--where", metavar="SQL", help="Only rows for which this predicate is true.")
+]
+VersionOption = Annotated[
+    int | None, typer.Option("--version", metavar="N", min=1, help="As it was at this version; none: the newest.")
+]
+
+
+def register(group: typer.Typer) -> None:
+    """Add the command."""
+    command(group, "preview")(preview)
+
+
+def preview(
+    session: Session,
+    dataset: DatasetArgument,
+    rows: Annotated[int, typer.Option("--rows", "-n", min=0, help="How many rows.")] = 10,
+    where: WhereOption = None,
+    version: VersionOption = None,
+    identity: Annotated[
+        bool, typer.Option("--identity", help="Also the identity columns, __row_id and so on.")
+    ] = False,
+) -> None:
+    """Show the first rows, in the order in which the arm gives them. Long values are cut, in text only."""
+    found: list[dict[str, object]] = []
+    with session.workspace() as workspace:
+        handle = workspace.dataset(dataset)
+        with handle.read(where=where, version=version, identity=identity) as reader:
+            names = reader.schema.names
+            while len(found) < rows:
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    break
+                found += batch.slice(0, rows - len(found)).to_pylist()
+        name, total = handle.name, handle.row_count
+    numbers = [column for column in names if any(isinstance(row[column], int | float) for row in found)]
+    lines: list[RenderableType] = [
+        table(names, ([row[column] for column in names] for row in found), numbers),
+        f"{len(found):,} rows shown" if where or version else f"{len(found):,} of {total:,} rows",
+    ]
+    session.show({"dataset": name, "columns": names, "rows": found}, lines)

@@ -1,0 +1,58 @@
+"""`lakeward dataset show`: everything about one dataset but its rows."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import RenderableType
+
+from lakeward.cli.command import command
+from lakeward.cli.commands.dataset_name import DatasetArgument
+from lakeward.cli.session import Session
+from lakeward.cli.text import table
+
+
+def register(group: typer.Typer) -> None:
+    """Add the command."""
+    command(group, "show")(show)
+
+
+def show(session: Session, dataset: DatasetArgument) -> None:
+    """Show columns, key, arm, route, version, rows, digest, and where each arm holds the newest version."""
+    with session.workspace() as workspace:
+        found = workspace.dataset(dataset)
+        record = found.record
+        digest = str(found.digest())
+        places = found.locate()
+    route = record.route
+    document = {
+        "name": record.name,
+        "arm": record.arm,
+        "mode": route.mode,
+        "primary": route.primary_arm,
+        "mirror": route.mirror_arm,
+        "version": record.head_version,
+        "row_count": record.row_count,
+        "digest": digest,
+        "status": record.status,
+        "columns": {column.name: str(column.type) for column in record.schema.columns},
+        "primary_key": list(record.schema.primary_key),
+        "created_at": record.created_at,
+        "places": places,
+    }
+    key = set(record.schema.primary_key)
+    columns = [(column.name, str(column.type), "key" if column.name in key else "") for column in record.schema.columns]
+    lines: list[RenderableType] = [
+        f"dataset  {record.name}",
+        f"arm      {record.arm} (mode {route.mode}, mirror {route.mirror_arm or 'none'})",
+        f"version  {record.head_version}, {record.row_count:,} rows, {record.status}",
+        f"digest   {digest}",
+        *(
+            f"on {arm}: {', '.join(f'{name} {value}' for name, value in place.items())}"
+            for arm, place in places.items()
+        ),
+        table(("column", "type", ""), columns),
+    ]
+    steps = [f"lakeward dataset preview {record.name}"]
+    if not record.head_version:
+        steps = [f"lakeward dataset import {record.name} FILE"]
+    session.show(document, lines, steps)

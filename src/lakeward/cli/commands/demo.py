@@ -1,0 +1,87 @@
+"""`lakeward demo`: the main job on real data, in about a minute; `lakeward.cli.demo` has its steps."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lakeward.cli.command import DryRunOption, command
+from lakeward.cli.demo import STEPS, Demo, data_files
+from lakeward.cli.session import Session, heavy
+from lakeward.errors import UsageError
+
+_ELSEWHERE = ("LAKEWARD_DATABASE_URL", "LAKEWARD_WAREHOUSE", "LAKEWARD_CATALOG__")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "demo")(demo)
+
+
+def demo(
+    session: Session,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the temporary workspace; --home keeps its own.")] = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Flights of New York: from CSV files through SQL pipelines into Postgres rows, and on into an Iceberg table.
+
+    Without --home it works in a temporary directory, which is removed at the end. Repeated with the same --home, it
+    does nothing twice.
+    """
+    data = data_files()
+    if dry_run:
+        where = f"in {session.home}" if session.home else "in a temporary directory, which is removed at the end"
+        session.show_actions([f"open a workspace {where}", *(step.does for step in STEPS)], "lakeward demo")
+        return
+    started = time.monotonic()
+    with _directory(session.home, keep) as home:
+        session.say(f"workspace    {home}")
+        opened = time.monotonic()
+        with heavy("lakeward.wiring.opening").open_workspace(home) as workspace:
+            session.say(f"             open on {workspace.database.display_url} ({time.monotonic() - opened:.1f} s)")
+            demonstration = Demo(session, workspace, home, data)
+            for step in STEPS:
+                demonstration.run(step)
+        seconds = time.monotonic() - started
+        kept = keep or session.home is not None
+        document = {
+            "home": str(home) if kept else None,
+            "seconds": round(seconds, 1),
+            "steps": demonstration.facts,
+            "iceberg": demonstration.iceberg,
+        }
+        lines = [f"done in {seconds:.0f} s. The server is stopped; nothing is left running."]
+        if kept:
+            lines += ["", "The Iceberg table opens without Lakeward, in Python:", *demonstration.opening_lines(), ""]
+        else:
+            lines.append("The temporary workspace is removed now; with --home DIR it stays.")
+        session.show(document, lines, demonstration.next_steps(kept))
+
+
+@contextmanager
+def _directory(home: Path | None, keep: bool) -> Iterator[Path]:
+    """Yield the workspace directory; a temporary one is removed, whatever happens."""
+    if home is not None:
+        yield home.expanduser().absolute()
+        return
+    elsewhere = [name for name in sorted(os.environ) if name.startswith(_ELSEWHERE) and os.environ[name]]
+    if elsewhere:
+        raise UsageError(
+            f"{elsewhere[0]} is set, so that the demo would write there and not in a temporary directory",
+            safe="nothing was changed",
+            next_step=f"unset {elsewhere[0]}, or give --home DIR if that is meant",
+            variable=elsewhere[0],
+        )
+    if keep:
+        yield Path(tempfile.mkdtemp(prefix="lakeward-demo-"))
+        return
+    # Anything that a dying server still writes there must not stop the removal.
+    with tempfile.TemporaryDirectory(prefix="lakeward-demo-", ignore_cleanup_errors=True) as temporary:
+        yield Path(temporary)

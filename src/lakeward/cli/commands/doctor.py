@@ -1,0 +1,27 @@
+"""`lakeward doctor`: is the installation sound, and where does each setting come from?"""
+
+from __future__ import annotations
+
+import typer
+
+from lakeward.cli.command import command
+from lakeward.cli.session import Session, heavy
+from lakeward.cli.text import table
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "doctor")(doctor)
+
+
+def doctor(session: Session) -> None:
+    """Examine versions, platform, database, warehouse and settings. Exit code 1 if something is broken."""
+    examination = heavy("lakeward.wiring.doctor").examine(session.flags, session.settings_file)
+    broken = [check for check in examination.checks if not check.ok]
+    lines = [f"{'ok    ' if check.ok else 'BROKEN'} {check.name}: {check.detail}" for check in examination.checks]
+    settings = [(each.name, each.value, each.source) for each in examination.settings]
+    steps = [check.next_step for check in broken if check.next_step]
+    tail = [table(("setting", "value", "from"), settings)] if settings else []
+    session.show(examination.to_json(), [*lines, *tail], steps)
+    if broken:
+        raise typer.Exit(1)

@@ -1,0 +1,27 @@
+"""Ledger rows as a table: for one dataset's history, and for the ledger of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from lakeward.cli.text import table
+
+if TYPE_CHECKING:
+    from lakeward.control.records import Transaction
+
+
+def history_table(transactions: Sequence[Transaction], *, dataset: bool) -> Table:
+    """Return one line per transaction; with the dataset's name if asked for."""
+    rows = []
+    for each in transactions:
+        when = (each.committed_at or each.opened_at).isoformat(sep=" ", timespec="seconds")
+        counts = "–" if each.row_count is None else f"{each.row_count:,}"
+        added = "–" if each.rows_added is None else f"{each.rows_added:,}"
+        by = each.pipeline or each.writer
+        row = [each.version, each.status, each.verb, each.arm, added, counts, by, when, each.error or ""]
+        rows.append([each.dataset, *row] if dataset else row)
+    columns = ["version", "status", "mode", "arm", "added", "rows", "by", "when", "error"]
+    return table(["dataset", *columns] if dataset else columns, rows, ("version", "added", "rows"))

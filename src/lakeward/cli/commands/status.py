@@ -1,0 +1,45 @@
+"""`lakeward status`: where every dataset stands."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import RenderableType
+
+from lakeward.cli.command import command
+from lakeward.cli.session import Session
+from lakeward.cli.text import table
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "status")(status)
+
+
+def status(session: Session) -> None:
+    """Show every dataset: version, rows, the arms that hold it, open transactions."""
+    with session.workspace() as workspace:
+        datasets = workspace.status()
+        unfinished = workspace.recoverable()
+        place = workspace.database.display_url
+    diverged = [each.name for each in datasets if each.status == "diverged"]
+    document = {
+        "database": place,
+        "datasets": [each.to_json() for each in datasets],
+        "open_transactions": [each.to_json() for each in unfinished if each.status == "open"],
+        "unpublished": [each.to_json() for each in unfinished if each.status != "open"],
+        "diverged": diverged,
+    }
+    rows = [
+        (each.name, each.version, f"{each.row_count:,}", each.arm, ", ".join(each.holders) or "none", each.status)
+        for each in datasets
+    ]
+    columns = ("dataset", "version", "rows", "arm", "head is on", "status")
+    lines: list[RenderableType] = [table(columns, rows, ("version", "rows")) if rows else "no datasets yet"]
+    for left in unfinished:
+        what = "open" if left.status == "open" else "committed, not yet published"
+        held = "held" if left.held else "its owner is gone" if left.status == "open" else "to be published again"
+        lines.append(f"{left.dataset} version {left.version} on the {left.arm} arm: {what} ({left.owner or held})")
+    steps = ["lakeward dataset import NAME FILE"] if not datasets else []
+    if any(not left.held for left in unfinished):
+        steps.append("lakeward ledger recover")
+    session.show(document, lines, steps)

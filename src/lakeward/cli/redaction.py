@@ -1,0 +1,59 @@
+"""Keeps secrets out of everything that is printed: the last of several doors, behind errors that don't carry them."""
+
+from __future__ import annotations
+
+import os
+import re
+from urllib.parse import quote, unquote
+
+MASK = "***"
+_USERINFO = re.compile(r"(?<=://)[^\s/@:]*:(?P<password>.*)@(?=[^@]*$)")
+_SHORTEST = 3
+"""A shorter secret is masked where it stands in a URL only: masking every `a` would hide the message."""
+
+
+class Redactor:
+    """Replaces known secrets in text, whole, decoded or encoded.
+
+    Example:
+        >>> redactor = Redactor()
+        >>> redactor.add_url("postgresql://me:s%40crets@host/db")
+        >>> redactor("refused: s@crets, s%40crets")
+        'refused: ***, ***'
+    """
+
+    def __init__(self) -> None:
+        self._secrets: set[str] = set()
+
+    @classmethod
+    def of_environment(cls) -> Redactor:
+        """Return one that knows the secrets of this process's environment."""
+        redactor = cls()
+        for name, value in os.environ.items():
+            if name == "LAKEWARD_DATABASE_URL":
+                redactor.add_url(value)
+            elif name.startswith("LAKEWARD_CATALOG__"):
+                redactor.add_url(value)
+                if re.search(r"secret|password|token|credential|key", name, re.IGNORECASE):
+                    redactor.add(value)
+        return redactor
+
+    def add_url(self, url: str) -> None:
+        """Know the password of a URL, also where it holds characters that should have been encoded."""
+        found = _USERINFO.search(url.partition("?")[0])
+        if found is not None:
+            self.add(found["password"])
+        for parameter in re.findall(r"[?&](?:password|sslpassword)=([^&]*)", url):
+            self.add(parameter)
+
+    def add(self, secret: str) -> None:
+        """Know a secret in every form in which a library may print it."""
+        for form in (secret, unquote(secret), quote(secret), quote(secret, safe=""), quote(unquote(secret), safe="")):
+            if len(form) >= _SHORTEST:
+                self._secrets.update((form, repr(form)[1:-1]))
+
+    def __call__(self, text: str) -> str:
+        """Return the text with every known secret masked."""
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            text = text.replace(secret, MASK)
+        return text

@@ -1,0 +1,212 @@
+"""What a command gets: its common options, the way to its workspace, and the one door to standard output."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from lakeward.cli.progress import Progress
+from lakeward.cli.redaction import Redactor
+from lakeward.cli.text import json_value
+from lakeward.errors import UnknownObject
+
+if TYPE_CHECKING:
+    from lakeward.wiring.settings import LoadedSettings
+    from lakeward.wiring.workspace import Workspace
+
+PROJECT_FILE = "lakeward.toml"
+_WIDE = 10_000
+
+
+class OutputFormat(StrEnum):
+    """How results are printed."""
+
+    text = "text"
+    json = "json"
+
+
+class Session:
+    """One run of a command.
+
+    Args:
+        home: the workspace directory, if it was given.
+        output: text for people or one JSON document for programs.
+        verbose: 1: more log lines; 2: all of them, and tracebacks of errors.
+        quiet: only errors.
+        redactor: what may not be printed.
+    """
+
+    def __init__(
+        self, home: Path | None, output: OutputFormat, verbose: int, quiet: bool, redactor: Redactor | None = None
+    ) -> None:
+        self.home = home
+        self.output = output
+        self.quiet = quiet
+        self.redactor = redactor or Redactor.of_environment()
+        self.project: Path | None = None
+        lines = not quiet and output is OutputFormat.text
+        self.progress = Progress(sys.stderr, ("live" if sys.stderr.isatty() else "lines") if lines else "none")
+        _configure_logging(verbose, quiet, self.redactor)
+
+    # The workspace ---------------------------------------------------------------------------------------------------
+
+    @property
+    def flags(self) -> dict[str, object]:
+        """What the command line says about the workspace."""
+        return {"home": self.home}
+
+    @property
+    def settings_file(self) -> Path | None:
+        """The `lakeward.toml` of the project that we are in."""
+        start = (self.project or Path()).absolute()
+        found = (folder / PROJECT_FILE for folder in (start, *start.parents))
+        return next((file for file in found if file.is_file()), None)
+
+    @contextmanager
+    def workspace(self, *, make: bool = False) -> Iterator[Workspace]:
+        """Open the workspace for the block.
+
+        Args:
+            make: make it if it is not there. Commands that only look don't, lest a wrong path becomes a database.
+
+        Raises:
+            UnknownObject: it is not there, and `make` is False.
+        """
+        opening = heavy("lakeward.wiring.opening")
+        loaded: LoadedSettings = opening.resolve_settings(self.flags, self.settings_file)
+        self._learn_secrets(loaded)
+        missing = _missing_home(loaded)
+        if missing is not None and not make:
+            raise UnknownObject(
+                f"there is no workspace in {missing}",
+                next_step="name another: --home DIR or LAKEWARD_HOME; `lakeward dataset import NAME FILE` makes one",
+                home=str(missing),
+            )
+        with opening.open_workspace(self.home, settings_file=self.settings_file) as workspace:
+            yield workspace
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[tuple[Workspace, list[str]]]:
+        """Open the workspace for a dry run: where it is not there yet, an empty one that is thrown away.
+
+        Yields:
+            The workspace, and the actions that come before all others.
+        """
+        opening = heavy("lakeward.wiring.opening")
+        loaded: LoadedSettings = opening.resolve_settings(self.flags, self.settings_file)
+        self._learn_secrets(loaded)
+        missing = _missing_home(loaded)
+        if missing is None:
+            with self.workspace() as workspace:
+                yield workspace, []
+            return
+        with tempfile.TemporaryDirectory(prefix="lakeward-") as scratch:
+            with opening.open_workspace(scratch, warehouse=Path(scratch, "warehouse")) as workspace:
+                yield workspace, [f"make the workspace in {missing}"]
+
+    def _learn_secrets(self, loaded: LoadedSettings) -> None:
+        if loaded.values.database_url is not None:
+            self.redactor.add_url(loaded.values.database_url.get_secret_value())
+        for value in loaded.values.catalog.values():
+            self.redactor.add_url(value)
+
+    # Output ----------------------------------------------------------------------------------------------------------
+
+    def show(
+        self,
+        document: Mapping[str, object],
+        lines: Iterable[RenderableType],
+        next_steps: Sequence[str] = (),
+    ) -> None:
+        """Print the command's one result.
+
+        Args:
+            document: for programs; `next_steps` is added.
+            lines: the same for people.
+            next_steps: commands that lead on.
+        """
+        self.progress.close()
+        if self.output is OutputFormat.json:
+            self.write_json({**document, "next_steps": list(next_steps)})
+            return
+        for line in lines:
+            self.say(line)
+        for step in next_steps:
+            self.say(f"Next: {step}")
+
+    def say(self, line: RenderableType) -> None:
+        """Print a line of text at once; nothing with JSON."""
+        if self.output is OutputFormat.json:
+            return
+        self.progress.close()
+        width = None if sys.stdout.isatty() else _WIDE
+        console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False, width=width, soft_wrap=True)
+        with console.capture() as capture:
+            console.print(Text(line) if isinstance(line, str) else line)
+        # A table pads its last column; nobody wants that in a file.
+        text = "\n".join(part.rstrip() for part in capture.get().split("\n"))
+        sys.stdout.write(self.redactor(text))
+
+    def write_json(self, document: Mapping[str, object]) -> None:
+        """Print one JSON document."""
+        text = json.dumps(json_value(document), ensure_ascii=False, allow_nan=False, indent=2)
+        sys.stdout.write(self.redactor(text).encode("utf-8", "replace").decode() + "\n")
+
+    def show_actions(self, actions: Sequence[str], next_step: str) -> None:
+        """Print what a dry run found."""
+        lines = [f"{number}. {action}" for number, action in enumerate(actions, start=1)]
+        nothing = ["nothing to do"]
+        self.show(
+            {"dry_run": True, "actions": list(actions)},
+            lines or nothing,
+            [next_step] if actions else [],
+        )
+
+
+def heavy(module: str) -> ModuleType:
+    """Load a room that brings engines with it: only once a command's arguments are understood, never for `--help`."""
+    return importlib.import_module(module)
+
+
+def _missing_home(loaded: LoadedSettings) -> Path | None:
+    """Return the directory where an embedded workspace is meant and is not; None if there is one, or none is meant."""
+    home = loaded.values.home
+    if loaded.values.database_url is not None or home is None:
+        return None
+    home = home.expanduser().absolute()
+    return None if (home / "postgres").exists() else home
+
+
+class _Formatter(logging.Formatter):
+    """Formats a record, tracebacks included, without secrets."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__("%(levelname)s %(name)s: %(message)s")
+        self._redactor = redactor
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redactor(super().format(record))
+
+
+def _configure_logging(verbose: int, quiet: bool, redactor: Redactor) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Formatter(redactor))
+    root = logging.getLogger()
+    for other in [each for each in root.handlers if isinstance(each.formatter, _Formatter)]:
+        root.removeHandler(other)
+    root.addHandler(handler)
+    root.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose > 1 else logging.WARNING)
+    ours = logging.ERROR if quiet else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    logging.getLogger("lakeward").setLevel(ours)
