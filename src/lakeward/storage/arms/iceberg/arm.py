@@ -16,8 +16,8 @@ from lakeward.storage.arms.iceberg.tables import (
     DATASET_PROPERTY,
     VERSION_PROPERTY,
     Tables,
-    catalog_errors,
 )
+from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.filters import quote_list
 from lakeward.storage.identity import IdentityCounter, with_identity
 from lakeward.storage.table import TableRef
@@ -50,10 +50,10 @@ class IcebergArm(StorageArm):
             transaction.opened_at,
             transaction.version,
         )
-        writer = RollingWriter(loaded, f"{transaction.version:08d}", self._target_file_bytes)
-        with catalog_errors(f"dataset {table.name}"):
-            rows = batches if copied else (counter.number(batch) for batch in batches)
-            writer.write_all(rows, task.check)
+        what = f"dataset {table.name}"
+        writer = RollingWriter(loaded, f"{transaction.version:08d}", self._target_file_bytes, what)
+        rows = batches if copied else (counter.number(batch) for batch in batches)
+        writer.write_all(rows, task.check)
         self._faults.at("prepare:files")
         namespace = tuple(loaded.name()[:-1])
         snapshot = branches.prepare(

@@ -1,22 +1,25 @@
 """Prepare on a branch, publish by moving `main`: each is one catalog commit, and neither ever loses another's work.
 
 A version is prepared as ONE snapshot on the branch `lw-<version>`, which starts at the snapshot of the version before.
-`main` is not touched until the ledger has decided. Three traps of PyIceberg 0.12 that this module is shaped by:
+`main` is not touched until the ledger has decided. Whatever an answer says, the table itself is asked what became of a
+commit (`trouble.settle`), which works because none can land twice: preparing asserts that the branch does not exist,
+publishing that `main` is at the parent. Three traps of PyIceberg 0.12 that this module is shaped by:
 
 * A write to a branch that does not exist makes one without a parent: the new rows alone. So the branch is created in
   the same commit, before the write.
 * Its retry after a lost race rebuilds the snapshot but not the branch's creation, which is that trap again. So our
-  snapshots are never handed to its retry; we retry ourselves, from fresh metadata.
+  snapshots are never handed to its retry, which also deletes their manifests when it gives up; we retry ourselves, from
+  fresh metadata, and delete nothing.
 * It asserts `main` against whatever was loaded last, which after a refresh is somebody else's commit. So we compare
   with the parent that the ledger recorded.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.table import Table, Transaction
 from pyiceberg.table.refs import MAIN_BRANCH
@@ -24,10 +27,10 @@ from pyiceberg.table.snapshots import Operation, ancestors_of
 from pyiceberg.table.update.snapshot import _FastAppendFiles, _OverwriteFiles, _SnapshotProducer
 
 from lakeward.errors import Diverged
-from lakeward.storage.arms.iceberg.tables import catalog_errors
+from lakeward.storage.arms.iceberg.trouble import settle
 from lakeward.storage.table import TableRef
 
-COMMIT_TRIES = 4
+_BRANCH = re.compile(r"lw-(\d+)")
 
 
 def branch_name(version: int) -> str:
@@ -57,89 +60,117 @@ def prepare(
         properties: for the snapshot's summary.
 
     Raises:
-        Diverged: `main` is not at `parent`: another engine wrote to the table.
-        CatalogError: the catalog failed; whether the branch was made can't be known now.
+        Diverged: another engine wrote to the table: `main` is not at `parent`, or the branch is of another build.
+        CatalogError: the catalog failed; the branch may be there, or come to be there later.
     """
     branch = branch_name(version)
-    refused: _OurCommit | None = None
-    with catalog_errors(f"dataset {table.name}"):
-        for tries_left in reversed(range(COMMIT_TRIES)):
-            loaded = load()
-            prepared = loaded.metadata.refs.get(branch)
-            if prepared is not None:
-                # An earlier try landed although it was answered with a refusal.
-                return prepared.snapshot_id
-            if refused is not None:
-                refused._clean_all_uncommitted()
-            check_main(loaded, table, parent)
-            transaction = loaded.transaction()
-            updates, requirements = transaction._set_ref_snapshot(parent, branch, "branch")
-            transaction._stage(updates, requirements)
-            producer = (_ReplaceAll if replaces else _Append)(
-                operation=Operation.OVERWRITE if replaces else Operation.APPEND,
-                transaction=transaction,
-                io=loaded.io,
-                snapshot_properties=properties,
-                branch=branch,
-            )
-            for file in files:
-                producer.append_data_file(file)
-            try:
-                producer.commit()
-                transaction.commit_transaction()
-            except CommitFailedException:
-                if not tries_left:
-                    raise
-                refused = producer
-                continue
-            return producer.snapshot_id
-    raise AssertionError("unreachable")
+
+    def attempt() -> int:
+        loaded = load()
+        prepared = loaded.metadata.refs.get(branch)
+        if prepared is not None:
+            check_ours(loaded, table, branch, properties)
+            return prepared.snapshot_id
+        check_main(loaded, table, parent)
+        transaction = loaded.transaction()
+        updates, requirements = transaction._set_ref_snapshot(parent, branch, "branch")
+        transaction._stage(updates, requirements)
+        producer = (_ReplaceAll if replaces else _Append)(
+            operation=Operation.OVERWRITE if replaces else Operation.APPEND,
+            transaction=transaction,
+            io=loaded.io,
+            snapshot_properties=properties,
+            branch=branch,
+        )
+        for file in files:
+            producer.append_data_file(file)
+        producer.commit()
+        transaction.commit_transaction()
+        return producer.snapshot_id
+
+    return settle(f"dataset {table.name}", attempt)
 
 
 def publish(load: Callable[[], Table], table: TableRef, version: int, snapshot: int, parent: int) -> bool:
     """Move `main` to the snapshot and remove the branch, in one commit; False if that is done already.
 
+    Branches of earlier versions go with it. While `main` is at the last committed version's snapshot, only aborted ones
+    can have any: those whose commit arrived after recovery had looked.
+
     Raises:
         Diverged: `main` is neither at `parent` nor past `snapshot`.
         CatalogError: the catalog failed; repeating it is safe.
     """
-    branch = branch_name(version)
-    with catalog_errors(f"dataset {table.name}"):
-        for tries_left in reversed(range(COMMIT_TRIES)):
-            loaded = load()
-            if is_published(loaded, snapshot):
-                return False
-            check_main(loaded, table, parent)
-            try:
-                with loaded.manage_snapshots() as manage:
-                    manage.create_branch(snapshot_id=snapshot, branch_name=MAIN_BRANCH)
-                    if branch in loaded.metadata.refs:
-                        manage.remove_branch(branch)
-            except CommitFailedException:
-                if not tries_left:
-                    raise
-                continue
-            return True
-    raise AssertionError("unreachable")
+    asked = False
+
+    def attempt() -> bool:
+        nonlocal asked
+        loaded = load()
+        if is_published(loaded, snapshot):
+            return asked
+        check_main(loaded, table, parent)
+        asked = True
+        with loaded.manage_snapshots() as manage:
+            manage.create_branch(snapshot_id=snapshot, branch_name=MAIN_BRANCH)
+            for branch in _branches_up_to(loaded, version):
+                manage.remove_branch(branch)
+        return True
+
+    return settle(f"dataset {table.name}", attempt)
 
 
 def drop(load: Callable[[], Table | None], table: TableRef, version: int) -> bool:
     """Remove the branch of an aborted version; False if there is none."""
     branch = branch_name(version)
-    with catalog_errors(f"dataset {table.name}"):
-        for tries_left in reversed(range(COMMIT_TRIES)):
-            loaded = load()
-            if loaded is None or branch not in loaded.metadata.refs:
-                return False
-            try:
-                with loaded.manage_snapshots() as manage:
-                    manage.remove_branch(branch)
-            except CommitFailedException:
-                if not tries_left:
-                    raise
-                continue
-            return True
-    raise AssertionError("unreachable")
+    asked = False
+
+    def attempt() -> bool:
+        nonlocal asked
+        loaded = load()
+        if loaded is None or branch not in loaded.metadata.refs:
+            return asked
+        asked = True
+        with loaded.manage_snapshots() as manage:
+            manage.remove_branch(branch)
+        return True
+
+    return settle(f"dataset {table.name}", attempt)
+
+
+def commit_root(table: Table, properties: dict[str, str]) -> None:
+    """Commit an empty first snapshot to `main` of a table that has none."""
+    transaction = table.transaction()
+    _Append(
+        operation=Operation.APPEND,
+        transaction=transaction,
+        io=table.io,
+        snapshot_properties=properties,
+        branch=MAIN_BRANCH,
+    ).commit()
+    transaction.commit_transaction()
+
+
+def check_ours(loaded: Table, table: TableRef, branch: str, properties: dict[str, str]) -> None:
+    """Raise Diverged unless the branch's snapshot carries our build's properties.
+
+    A branch of this version by another build is there if the ledger was set back to a backup, say.
+    """
+    head = loaded.metadata.snapshot_by_name(branch)
+    summary = head.summary if head is not None else None
+    if summary is not None and all(summary.get(name) == value for name, value in properties.items()):
+        return
+    raise Diverged(
+        f"dataset {table.name}: the branch {branch} of its Iceberg table holds a snapshot of another build",
+        safe="the last committed version was not touched",
+        next_step="see that no two ledgers write to one catalog; then repeat the write",
+        dataset=table.name,
+        branch=branch,
+    )
+
+
+def _branches_up_to(loaded: Table, version: int) -> list[str]:
+    found = {name: _BRANCH.fullmatch(name) for name in loaded.metadata.refs}
+    return [name for name, match in found.items() if match is not None and int(match[1]) <= version]
 
 
 def is_published(table: Table, snapshot: int) -> bool:

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pyarrow as pa
 import sqlalchemy
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import (
-    CommitFailedException,
-    CommitStateUnknownException,
-    NoSuchNamespaceError,
-    NoSuchTableError,
-    RESTError,
-    TableAlreadyExistsError,
-)
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 
 from lakeward.control.db import Database
 from lakeward.control.tree import LEGACY_NAMESPACE
-from lakeward.errors import CatalogError, StorageFull
+from lakeward.errors import CatalogError
+from lakeward.storage.arms.iceberg import branches
+from lakeward.storage.arms.iceberg.catalogs import open_catalog
+from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
 from lakeward.storage.identity import with_identity
 from lakeward.storage.settings import StorageSettings
 from lakeward.storage.table import TableRef
@@ -67,7 +60,7 @@ class Tables:
     def _open(self) -> Catalog:
         configured = dict(self._settings.catalog)
         if configured:
-            return load_catalog(configured.pop("name", CATALOG_NAME), **configured)
+            return open_catalog(configured.pop("name", CATALOG_NAME), configured)
         with self._database.transaction() as connection:
             # Two processes that make the catalog's tables at once: the second waits here and finds them.
             connection.execute(sqlalchemy.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _CATALOG_LOCK})
@@ -97,12 +90,20 @@ class Tables:
                 next_step="restore the catalog's entry, or read from the other arm if it is current",
                 dataset=table.name,
             )
+        self._check_owner(table, found)
         return found
 
     def find(self, table: TableRef) -> Table | None:
-        """Load a dataset's table wherever an unfinished first write may have made it, or return None."""
+        """Load a dataset's table wherever an unfinished first write may have made it, or return None.
+
+        Another one's table in that place is none of ours.
+        """
         places = [table.iceberg_namespace] if table.iceberg_namespace else [self.birthplace(table), LEGACY_NAMESPACE]
-        return next((found for place in places if (found := self._find(table, place)) is not None), None)
+        for place in places:
+            found = self._find(table, place)
+            if found is not None and found.properties.get(DATASET_PROPERTY) == str(table.uid):
+                return found
+        return None
 
     def birthplace(self, table: TableRef) -> tuple[str, ...]:
         """Return the namespace that a new table of this dataset is made in: the slugs of its catalog and schema."""
@@ -113,46 +114,47 @@ class Tables:
 
         Its first snapshot is an empty root: PyIceberg can't write to a branch of a table without one.
         """
+        return settle(f"dataset {table.name}", lambda: self._birth(table))
+
+    def _birth(self, table: TableRef) -> Table:
         namespace = self.birthplace(table)
-        location = f"{warehouse_uri(self._settings)}/{'/'.join(table.slugs)}-{table.uid.hex[:12]}"
-        with catalog_errors(f"dataset {table.name}"):
-            for depth in range(1, len(namespace) + 1):
-                self.catalog.create_namespace_if_not_exists(namespace[:depth])
-            try:
-                made = self.catalog.create_table(
-                    (*namespace, table.slugs[2]),
-                    schema=physical_schema(table),
-                    location=location,
-                    properties={**_PROPERTIES, DATASET_PROPERTY: str(table.uid)},
-                )
-            except TableAlreadyExistsError:
-                found = self._find(table, namespace)
-                if found is None:
-                    raise
-                made = found
-            if made.current_snapshot() is None:
-                root = {DATASET_PROPERTY: str(table.uid), VERSION_PROPERTY: "0"}
-                with made.transaction() as transaction:
-                    transaction.update_snapshot(snapshot_properties=root).fast_append().commit()
+        made = self._find(table, namespace)
+        if made is None:
+            made = self._create(table, namespace)
+        self._check_owner(table, made)
+        if made.current_snapshot() is None:
+            branches.commit_root(made, {DATASET_PROPERTY: str(table.uid), VERSION_PROPERTY: "0"})
         return made
+
+    def _create(self, table: TableRef, namespace: tuple[str, ...]) -> Table:
+        for depth in range(1, len(namespace) + 1):
+            self.catalog.create_namespace_if_not_exists(namespace[:depth])
+        return self.catalog.create_table(
+            (*namespace, table.slugs[2]),
+            schema=physical_schema(table),
+            location=f"{warehouse_uri(self._settings)}/{'/'.join(table.slugs)}-{table.uid.hex[:12]}",
+            properties={**_PROPERTIES, DATASET_PROPERTY: str(table.uid)},
+        )
 
     def _find(self, table: TableRef, namespace: tuple[str, ...]) -> Table | None:
         identifier = (*namespace, table.slugs[2])
         with catalog_errors(f"dataset {table.name}"):
             try:
-                found = self.catalog.load_table(identifier)
+                return self.catalog.load_table(identifier)
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
+
+    @staticmethod
+    def _check_owner(table: TableRef, found: Table) -> None:
         owner = found.properties.get(DATASET_PROPERTY)
         if owner != str(table.uid):
             raise CatalogError(
-                f"the Iceberg table {'.'.join(identifier)} belongs to {owner or 'somebody else'}, not to dataset "
+                f"the Iceberg table {'.'.join(found.name())} belongs to {owner or 'somebody else'}, not to dataset "
                 f"{table.name}",
                 safe="it was not touched",
                 next_step="rename that table, or the dataset",
                 dataset=table.name,
             )
-        return found
 
 
 def physical_schema(table: TableRef) -> pa.Schema:
@@ -167,24 +169,3 @@ def physical_schema(table: TableRef) -> pa.Schema:
 def warehouse_uri(settings: StorageSettings) -> str:
     """Return the warehouse as the URI that stands in table metadata."""
     return f"file://{settings.warehouse}"
-
-
-@contextmanager
-def catalog_errors(what: str) -> Iterator[None]:
-    """Turn the failures of catalog and files into ours, so that callers know what may be retried."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno == errno.ENOSPC or "No space left" in str(error):
-            raise StorageFull(
-                f"{what}: no space left in the warehouse",
-                safe="nothing was made visible",
-                next_step="free space on the warehouse's disk, then repeat",
-            ) from error
-        raise CatalogError(f"{what}: the warehouse can't be used: {error}") from error
-    except (sqlalchemy.exc.SQLAlchemyError, RESTError, CommitFailedException, CommitStateUnknownException) as error:
-        raise CatalogError(
-            f"{what}: the Iceberg catalog failed: {type(error).__name__}",
-            safe="every committed version stands; recovery finishes or removes the rest",
-            next_step="check the catalog, then `lakeward ledger recover`",
-        ) from error
