@@ -19,6 +19,16 @@ class DatasetName:
     schema: str
     dataset: str
 
+    def __post_init__(self) -> None:
+        """Refuse what Postgres can't hold as text, before it gets there; the rest of a name's rules stand in Postgres."""
+        for level in (self.catalog, self.schema, self.dataset):
+            if any(unicodedata.category(character) in ("Cc", "Cs") for character in level):
+                raise InvalidName(
+                    f"{level!r} has a control character or a lone surrogate",
+                    next_step="choose another name",
+                    name=ascii(level),
+                )
+
     @classmethod
     def parse(cls, text: str) -> DatasetName:
         """Read `catalog.schema.dataset`; a level with a dot or a double quote stands in double quotes.
@@ -48,9 +58,6 @@ class DatasetName:
                 next_step='write catalog.schema.dataset, with double quotes around a level that holds a dot: a."b.c".d',
                 name=text,
             )
-        for level in levels:
-            if any(unicodedata.category(character) in ("Cc", "Cs") for character in level):
-                raise InvalidName(f"{level!r} has a control character or a lone surrogate", name=text)
         return cls(*levels)
 
     def __str__(self) -> str:

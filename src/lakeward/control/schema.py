@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
-import psycopg
 import sqlalchemy
 from alembic import command
 from alembic.config import Config
@@ -18,9 +18,34 @@ HEAD = "m0001"
 # An arbitrary number of ours, for an advisory lock of the transaction: those work behind a pooler too.
 _LOCK = 0x1A4E3A2D
 
+# The grants that the user lacks, if any, to read the revision. The schema may have been made for this user by another.
+_TO_READ = """
+select case
+    when to_regnamespace('lakeward') is null then null
+    when not has_schema_privilege('lakeward', 'usage')
+        then format('GRANT USAGE, CREATE ON SCHEMA lakeward TO %I', current_user)
+    when to_regclass('lakeward.alembic_version') is null then null
+    when not has_table_privilege('lakeward.alembic_version', 'select')
+        then format('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA lakeward TO %I', current_user)
+end
+"""
+
+# The same, to make the tables.
+_TO_MIGRATE = """
+select case
+    when to_regnamespace('lakeward') is null and not has_database_privilege(current_database(), 'create')
+        then format('GRANT CREATE ON DATABASE %I TO %I', current_database(), current_user)
+    when to_regnamespace('lakeward') is not null and not has_schema_privilege('lakeward', 'create')
+        then format('GRANT CREATE ON SCHEMA lakeward TO %I', current_user)
+end
+"""
+
+# Alembic's context is one for the whole process; the lock in Postgres is one for each database.
+_ONE_AT_A_TIME = threading.Lock()
+
 
 def migrate(database: Database) -> bool:
-    """Apply the migrations that are missing; several processes may do it at once.
+    """Apply the migrations that are missing; several processes and threads may do it at once.
 
     Returns:
         Whether anything was applied.
@@ -30,22 +55,17 @@ def migrate(database: Database) -> bool:
         ControlError: the database was written by a newer Lakeward.
     """
     with database.transaction() as connection:
-        if _current(connection) == HEAD:
+        if _current(connection, database) == HEAD:
             return False
-    with database.transaction() as connection:
+    with _ONE_AT_A_TIME, database.transaction() as connection:
         connection.execute(sqlalchemy.text("select pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-        if _current(connection) == HEAD:
+        if _current(connection, database) == HEAD:
             return False
         _check_server(connection, database)
-        try:
-            connection.execute(sqlalchemy.text("create schema if not exists lakeward"))
-        except sqlalchemy.exc.ProgrammingError as error:
-            if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
-                raise
-            raise SettingsError(
-                f"the user of {database.display_url} may not create the schema `lakeward`",
-                next_step="as its owner: GRANT CREATE ON DATABASE … TO …",
-            ) from None
+        _check_rights(connection, database, _TO_MIGRATE)
+        # `if not exists` would want the right to make schemas of a user who was given this one.
+        if not connection.execute(sqlalchemy.text("select to_regnamespace('lakeward') is not null")).scalar():
+            connection.execute(sqlalchemy.text("create schema lakeward"))
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
         config.attributes["connection"] = connection
@@ -53,7 +73,9 @@ def migrate(database: Database) -> bool:
     return True
 
 
-def _current(connection: sqlalchemy.Connection) -> str | None:
+def _current(connection: sqlalchemy.Connection, database: Database) -> str | None:
+    """Return the revision that the database is at, None if it is empty."""
+    _check_rights(connection, database, _TO_READ)
     known = connection.execute(sqlalchemy.text("select to_regclass('lakeward.alembic_version') is not null")).scalar()
     if not known:
         return None
@@ -65,6 +87,15 @@ def _current(connection: sqlalchemy.Connection) -> str | None:
             next_step="upgrade lakeward",
         )
     return revision
+
+
+def _check_rights(connection: sqlalchemy.Connection, database: Database, rights: str) -> None:
+    lacking = connection.execute(sqlalchemy.text(rights)).scalar()
+    if lacking is not None:
+        raise SettingsError(
+            f"the user of {database.display_url} may not keep a workspace there",
+            next_step=f"as the owner of the database: {lacking}",
+        )
 
 
 def _check_server(connection: sqlalchemy.Connection, database: Database) -> None:

@@ -161,7 +161,7 @@ class Tree:
 
     def _level(self, connection: sqlalchemy.Connection, level: str, parent: int, name: str, path: DatasetName) -> int:
         """Return the id of the catalog or schema, made if it is missing."""
-        row = connection.execute(QUERIES[level], {"parent": parent, "name": name}).one_or_none()
+        row = connection.execute(QUERIES[f"find_{level}"], {"parent": parent, "name": name}).one_or_none()
         return int(row.id) if row is not None else self._insert(connection, level, parent, name, path, {})
 
     def _insert(

@@ -5,12 +5,12 @@ WITH made AS (
 )
 SELECT id FROM made UNION ALL SELECT id FROM lakeward.workspaces WHERE name = :name LIMIT 1;
 
--- name: catalog
+-- name: find_catalog
 -- A catalog by its exact name, else by its slug.
 SELECT id, name FROM lakeward.catalogs
 WHERE workspace_id = :parent AND (name = :name OR slug = :name) ORDER BY name = :name DESC LIMIT 1;
 
--- name: schema
+-- name: find_schema
 SELECT id, name FROM lakeward.schemas
 WHERE catalog_id = :parent AND (name = :name OR slug = :name) ORDER BY name = :name DESC LIMIT 1;
 
@@ -52,12 +52,13 @@ WHERE c.workspace_id = :workspace AND (CAST(:id AS bigint) IS NULL OR d.id = :id
 ORDER BY c.name COLLATE "C", s.name COLLATE "C", d.name COLLATE "C";
 
 -- name: find_dataset
--- A dataset by the exact names of its levels, else by slugs.
-SELECT d.id
-FROM lakeward.datasets d
-JOIN lakeward.schemas s ON s.id = d.schema_id
-JOIN lakeward.catalogs c ON c.id = s.catalog_id
-WHERE c.workspace_id = :workspace AND (c.name = :catalog OR c.slug = :catalog)
-  AND (s.name = :schema OR s.slug = :schema) AND (d.name = :dataset OR d.slug = :dataset)
-ORDER BY (c.name = :catalog)::int + (s.name = :schema)::int + (d.name = :dataset)::int DESC
-LIMIT 1;
+-- Level by level, as when one is made: the catalog of that exact name, else of that slug; in it the schema; in it the dataset.
+WITH catalog AS (
+    SELECT id FROM lakeward.catalogs
+    WHERE workspace_id = :workspace AND (name = :catalog OR slug = :catalog) ORDER BY name = :catalog DESC LIMIT 1
+), schema AS (
+    SELECT s.id FROM lakeward.schemas s JOIN catalog c ON c.id = s.catalog_id
+    WHERE s.name = :schema OR s.slug = :schema ORDER BY s.name = :schema DESC LIMIT 1
+)
+SELECT d.id FROM lakeward.datasets d JOIN schema s ON s.id = d.schema_id
+WHERE d.name = :dataset OR d.slug = :dataset ORDER BY d.name = :dataset DESC LIMIT 1;

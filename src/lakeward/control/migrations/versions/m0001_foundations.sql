@@ -23,16 +23,27 @@ RETURN (
     )) AS plain) AS stripped
 );
 
--- BEFORE INSERT on the tables of the tree: fill `slug` and `name_key`; a slug that a sibling has gets the name's md5.
--- BEFORE UPDATE: the slug stays for ever, the key follows the name. TG_ARGV[0] is the parent's column.
+-- Whether a name can be kept as it is: not empty, at most 255 bytes, no space of any alphabet at its ends, no control
+-- character. The characters are listed, because what a class like [[:space:]] holds differs from server to server.
+CREATE FUNCTION lakeward.is_valid_name(name text) RETURNS boolean
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN octet_length(name) BETWEEN 1 AND 255
+    AND name !~ '[\u0001-\u001f\u007f-\u009f]'
+    AND name !~ '^[ \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]'
+    AND name !~ '[ \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]$';
+
+-- BEFORE INSERT on the tables of the tree: fill `slug` and `name_key`; a slug that a sibling has gets the name's md5, as
+-- much of it as it takes. BEFORE UPDATE: the slug stays for ever, the key follows the name. TG_ARGV[0] is the parent's
+-- column.
 CREATE FUNCTION lakeward.assign_slug() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE
+    plain text := lakeward.slug(NEW.name);
     parent bigint := (to_jsonb(NEW) ->> TG_ARGV[0])::bigint;
+    digits integer;
     taken boolean;
 BEGIN
-    IF NEW.name !~ '[^[:space:]]' OR NEW.name ~ '[\x01-\x1f\x7f]' OR octet_length(NEW.name) > 255
-       OR NEW.name ~ '^[[:space:]]|[[:space:]]$' THEN
+    IF NOT lakeward.is_valid_name(NEW.name) THEN
         RAISE EXCEPTION 'lakeward: name % is empty, longer than 255 bytes, padded, or has a control character', quote_literal(NEW.name)
             USING ERRCODE = 'check_violation', CONSTRAINT = 'valid_name';
     END IF;
@@ -41,12 +52,13 @@ BEGIN
         NEW.slug := OLD.slug;
         RETURN NEW;
     END IF;
-    NEW.slug := lakeward.slug(NEW.name);
-    EXECUTE format('SELECT EXISTS (SELECT 1 FROM %I.%I WHERE %I IS NOT DISTINCT FROM $1 AND slug = $2)',
-                   TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_ARGV[0]) INTO taken USING parent, NEW.slug;
-    IF taken THEN
-        NEW.slug := rtrim(left(NEW.slug, 39), '_') || '_' || left(md5(NEW.name), 8);
-    END IF;
+    FOREACH digits IN ARRAY ARRAY[0, 8, 16, 32] LOOP
+        NEW.slug := CASE digits WHEN 0 THEN plain
+            ELSE rtrim(left(plain, 47 - digits), '_') || '_' || left(md5(NEW.name), digits) END;
+        EXECUTE format('SELECT EXISTS (SELECT 1 FROM %I.%I WHERE %I IS NOT DISTINCT FROM $1 AND slug = $2)',
+                       TG_TABLE_SCHEMA, TG_TABLE_NAME, TG_ARGV[0]) INTO taken USING parent, NEW.slug;
+        EXIT WHEN NOT taken;
+    END LOOP;
     RETURN NEW;
 END
 $$;
@@ -166,8 +178,8 @@ CREATE TABLE lakeward.dataset_transactions (
     error text,
     CONSTRAINT transactions_version UNIQUE (dataset_id, version),
     CONSTRAINT committed_is_complete CHECK (
-        status <> 'committed' OR (committed_at IS NOT NULL AND row_count IS NOT NULL
-            AND rows_in = rows_added + rows_updated + rows_unchanged + rows_skipped)
+        status <> 'committed' OR (committed_at IS NOT NULL AND row_count IS NOT NULL AND rows_deleted IS NOT NULL
+            AND coalesce(rows_in = rows_added + rows_updated + rows_unchanged + rows_skipped, false))
     )
 );
 -- What makes writers of one dataset queue.
