@@ -5,6 +5,7 @@ User pipelines do not run here; they run sealed, in `lakeward.compute`.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,10 +13,15 @@ from contextlib import contextmanager
 import duckdb
 import pyarrow as pa
 
-from lakeward.errors import StorageError, StorageFull
+from lakeward.errors import LakewardError, SqlError, StorageError, StorageFull
+from lakeward.storage.filters import Filter
 from lakeward.storage.settings import StorageSettings
 
 BATCH_ROWS = 65_536
+
+_MEMORY = re.compile(r"^(Out of Memory Error|.*max_temp_directory_size)", re.IGNORECASE)
+_DISK_FULL = re.compile(r"no space left|disk quota|file too large", re.IGNORECASE)
+_FILES = re.compile(r"^(IO Error|Internal Error|INTERNAL Error|Interrupt|INTERRUPT)", re.IGNORECASE)
 
 
 class Duck:
@@ -59,25 +65,51 @@ class Duck:
                 self._instance = None
 
     def stream(
-        self, sql: str, schema: pa.Schema, tables: Mapping[str, pa.Table | pa.RecordBatchReader] | None = None
+        self,
+        sql: str,
+        schema: pa.Schema,
+        tables: Mapping[str, pa.Table | pa.RecordBatchReader] | None = None,
+        where: Filter | None = None,
     ) -> pa.RecordBatchReader:
         """Stream a query's result in exactly the given Arrow types; nothing is materialised.
 
         Args:
             sql: the query.
             schema: the columns of the result, by position.
-            tables: what it reads, by name; a stream may be scanned once.
+            tables: what it reads, by name; a stream may be scanned once, and what it raises comes out unchanged.
+            where: the user's filter that the query contains, which a failure is then blamed on.
         """
 
         def batches() -> Iterator[pa.RecordBatch]:
-            with self.session() as connection:
-                for name, rows in (tables or {}).items():
-                    connection.register(name, rows)
-                # `sql` and not `execute`: the latter would materialise the result before its first batch.
-                for batch in connection.sql(sql).to_arrow_reader(BATCH_ROWS):
-                    yield as_schema(batch, schema)
+            raised: list[BaseException] = []
+            with self.connect() as connection:
+                try:
+                    for name, rows in (tables or {}).items():
+                        connection.register(name, _remembering(rows, raised))
+                    # `sql` and not `execute`: the latter would materialise the result before its first batch.
+                    for batch in connection.sql(sql).to_arrow_reader(BATCH_ROWS):
+                        yield as_schema(batch, schema)
+                except (duckdb.Error, OSError, pa.ArrowException) as error:
+                    # What a source raised passes through DuckDB as text only; its own error says what is wrong.
+                    raise raised[0] if raised else named(error, where) from None
 
         return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _remembering(rows: pa.Table | pa.RecordBatchReader, raised: list[BaseException]) -> pa.Table | pa.RecordBatchReader:
+    if isinstance(rows, pa.Table):
+        return rows
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from rows
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    return pa.RecordBatchReader.from_batches(rows.schema, batches())
 
 
 def as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -96,13 +128,26 @@ def named_errors() -> Iterator[None]:
     """Turn DuckDB's failures into ours."""
     try:
         yield
-    except duckdb.OutOfMemoryException as error:
-        raise StorageFull(
-            f"DuckDB ran out of memory or of space to spill: {error}",
+    except duckdb.Error as error:
+        raise named(error) from error
+
+
+def named(error: Exception, where: Filter | None = None) -> LakewardError:
+    """Return what a failure of DuckDB becomes. Through an Arrow stream it has only its text left, so that is read.
+
+    Args:
+        error: DuckDB's, or Arrow's with its text.
+        where: the user's filter that was part of the query, if any.
+    """
+    text = str(error).strip()
+    if _DISK_FULL.search(text):
+        return StorageFull(f"no space left: {text}", safe="nothing was made visible")
+    if isinstance(error, duckdb.OutOfMemoryException) or _MEMORY.match(text):
+        return StorageFull(
+            f"DuckDB ran out of memory or of space to spill: {text}",
             safe="nothing was made visible",
             next_step="free space in the scratch directory, or raise storage.memory_limit",
-        ) from None
-    except duckdb.IOException as error:
-        if "No space left" in str(error):
-            raise StorageFull(f"no space left: {error}", safe="nothing was made visible") from None
-        raise StorageError(f"DuckDB could not read or write: {error}") from error
+        )
+    if where is not None and not _FILES.match(text):
+        return SqlError(f"filter {where.sql!r} can't be evaluated: {text.splitlines()[0]}")
+    return StorageError(f"DuckDB could not read or write: {text}")

@@ -51,12 +51,18 @@ class Parity:
 
 
 class Storage:
-    """Reads and writes datasets, whatever arm they are on."""
+    """Reads and writes datasets, whatever arm they are on.
+
+    Args:
+        tree: names and what they stand for.
+        routing: which arm a read goes to.
+        protocol: how a write becomes visible.
+    """
 
     def __init__(self, tree: Tree, routing: Routing, protocol: WriteProtocol) -> None:
         self._tree = tree
-        self._routing = routing
-        self._protocol = protocol
+        self.routing = routing
+        self.protocol = protocol
 
     # Reading ---------------------------------------------------------------------------------------------------------
 
@@ -79,7 +85,7 @@ class Storage:
         """
         dataset = self._tree.by_id(dataset.id)
         scan = _scan(dataset, request)
-        place = self._routing.resolve(dataset, request.arm, request.version)
+        place = self.routing.resolve(dataset, request.arm, request.version)
         log.debug("%s reads dataset %s: %s", reader, dataset.name, place)
         if place is None:
             schema = arrow_schema(dataset.schema.select(scan.columns))
@@ -90,7 +96,7 @@ class Storage:
     def digest(self, dataset: DatasetRecord, *, arm: str | None = None, version: int | None = None) -> Digest:
         """Compute the digest of one version from the rows of one arm (None: the one that serves)."""
         dataset = self._tree.by_id(dataset.id)
-        place = self._routing.resolve(dataset, arm, version)
+        place = self.routing.resolve(dataset, arm, version)
         return EMPTY if place is None else place.arm.digest(table_ref(dataset), place.version)
 
     def verify(self, dataset: DatasetRecord) -> Parity:
@@ -100,7 +106,7 @@ class Storage:
             ParityMismatch: they differ.
         """
         dataset = self._tree.by_id(dataset.id)
-        places = self._routing.holders(dataset)
+        places = self.routing.holders(dataset)
         digests = {place.arm.name: place.arm.digest(table_ref(dataset), place.version) for place in places}
         version = places[0].version.version if places else 0
         parity = Parity(dataset.name, version, digests)
@@ -113,7 +119,7 @@ class Storage:
         dataset = self._tree.by_id(dataset.id)
         return {
             place.arm.name: place.arm.locate(table_ref(dataset), place.version)
-            for place in self._routing.holders(dataset)
+            for place in self.routing.holders(dataset)
         }
 
     # Writing ---------------------------------------------------------------------------------------------------------
@@ -144,7 +150,7 @@ class Storage:
         for output in outputs:
             if output.verb not in VERBS:
                 raise UnknownObject(f"unknown write mode {output.verb!r}; there are {', '.join(VERBS)}")
-        return self._protocol.run(outputs, writer=writer, pipeline=pipeline)
+        return self.protocol.run(outputs, writer=writer, pipeline=pipeline)
 
     def copy(self, dataset: DatasetRecord, to: str, *, writer: str = "dataset.copy") -> WriteResult:
         """Bring the head version to another arm, identity columns included, verified before it is visible.
@@ -162,8 +168,8 @@ class Storage:
         dataset = self._tree.by_id(dataset.id)
         if dataset.head_version == 0:
             raise UsageError(f"dataset {dataset.name} has no version to copy", dataset=dataset.name)
-        self._routing.arm(to)
-        if any(place.arm.name == to for place in self._routing.holders(dataset)):
+        self.routing.arm(to)
+        if any(place.arm.name == to for place in self.routing.holders(dataset)):
             return WriteResult.nothing(dataset.name, "copy", dataset.head_version, dataset.row_count)
         return self._copy(dataset, to, writer)
 
@@ -172,7 +178,7 @@ class Storage:
 
         def rows() -> pa.RecordBatchReader:
             # Called when the dataset's slot is ours, so that the head stays the same until the copy is decided.
-            head = self._routing.resolve(self._tree.by_id(dataset.id))
+            head = self.routing.resolve(self._tree.by_id(dataset.id))
             assert head is not None, "a version was there before, and versions don't go away"
             source.append(head)
             return head.arm.scan(table_ref(dataset), head.version, Scan(dataset.schema.names, identity=True))
@@ -181,14 +187,14 @@ class Storage:
             held = source[0]
             digests = {
                 held.arm.name: held.arm.digest(table_ref(dataset), held.version),
-                prepared.arm: self._routing.arm(prepared.arm).digest(prepared.table, prepared.where),
+                prepared.arm: self.routing.arm(prepared.arm).digest(prepared.table, prepared.where),
             }
             parity = Parity(dataset.name, held.version.version, digests)
             if not parity.equal:
                 raise _mismatch(parity)
 
         output = Output(dataset, "copy", rows, allow_empty=True, audit=audit)
-        return self._protocol.run([output], writer=writer, kind="copy", arm=to).transactions[0]
+        return self.protocol.run([output], writer=writer, kind="copy", arm=to).transactions[0]
 
 
 def _scan(dataset: DatasetRecord, request: ReadRequest) -> Scan:

@@ -30,6 +30,11 @@ class Routing:
         self._ledger = ledger
         self._arms = arms
 
+    @property
+    def arms(self) -> Mapping[str, StorageArm]:
+        """Every arm of the workspace, by name."""
+        return self._arms
+
     def arm(self, name: str) -> StorageArm:
         """Return the arm called `name`.
 

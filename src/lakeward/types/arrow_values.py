@@ -304,12 +304,19 @@ def _list(array: pa.Array, type_: LogicalType, place: Place) -> pa.Array:
         raise place.mismatch(kind, type_)
     lengths = pc.fill_null(pc.list_value_length(array), 0)
     offsets: Any = np.concatenate([[0], np.cumsum(lengths.to_numpy(zero_copy_only=False), dtype=np.int64)])
-    # Flattening leaves out what lies under a null.
-    values = pc.list_flatten(array)
+    values = flattened(array)
     checked = exact(values, type_.element, place.elements(offsets))
     if checked is values and kind.equals(arrow_type(type_), check_metadata=True):
         return array
     return lists(offsets, checked, array.is_null(), type_)
+
+
+def flattened(array: pa.Array) -> pa.Array:
+    """Return the elements of all lists in a row, without what lies under a null."""
+    if len(array) == array.null_count:
+        # Arrow would have to make an empty array of the elements' type, and can't for uuids.
+        return array.values.slice(0, 0)
+    return pc.list_flatten(array)
 
 
 def lists(offsets: Any, values: pa.Array, nulls: pa.Array, type_: LogicalType) -> pa.Array:

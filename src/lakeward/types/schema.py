@@ -15,7 +15,7 @@ ROW_ID = "__row_id"
 CREATED_AT = "__created_at"
 VERSION = "__version"
 IDENTITY_COLUMNS = (ROW_INDEX, ROW_ID, CREATED_AT, VERSION)
-"""The columns that the arms add, hidden unless asked for. Only these four exact names are reserved."""
+"""The columns that the arms add, hidden unless asked for. Only these four names are reserved, in any case."""
 
 MAX_COLUMN_NAME_BYTES = 255
 MAX_COLUMNS = 1_600
@@ -55,8 +55,9 @@ class Schema:
             dataset: the dataset's name, for the error.
 
         Raises:
-            SchemaError: no columns, a name that can't be stored, two names that differ only in case or Unicode form, a
-                reserved name, an unknown type, a key column that is unknown, repeated, a float or nested.
+            SchemaError: no columns, a name that can't be stored, two names that differ only in case or Unicode form,
+                two fields of one dotted path, a reserved name, an unknown type, a key column that is unknown,
+                repeated, a float or nested.
 
         Example:
             >>> Schema.declare({"id": "long", "note": "string"}, ["id"]).column("id").field_id
@@ -84,6 +85,7 @@ class Schema:
             Column(name, _column_type(name, type_, where, dataset), position)
             for position, (name, type_) in enumerate(columns.items(), start=1)
         )
+        _check_paths(declared, where, dataset)
         schema = cls(declared, tuple(primary_key))
         schema._check_key(where, dataset)
         return schema
@@ -151,7 +153,7 @@ def name_key(name: str) -> str:
 def _check_column_name(name: object, where: str, dataset: str | None) -> None:
     if not isinstance(name, str) or not name.strip():
         raise SchemaError(f"{where}a column name is empty", dataset=dataset)
-    if name in IDENTITY_COLUMNS:
+    if name_key(name) in IDENTITY_COLUMNS:
         raise SchemaError(
             f"{where}column {name!r} is reserved; reserved are {', '.join(IDENTITY_COLUMNS)}",
             dataset=dataset,
@@ -191,3 +193,31 @@ def _check_struct_names(type_: LogicalType, where: str, dataset: str | None) -> 
             raise SchemaError(f"{where}two struct fields differ only in case or Unicode form", dataset=dataset)
     elif isinstance(type_, ListType):
         _check_struct_names(type_.element, where, dataset)
+
+
+def _check_paths(columns: Sequence[Column], where: str, dataset: str | None) -> None:
+    """Refuse two fields of one dotted path, as a column `a.b` beside a struct `a` of `b`: Iceberg makes them one.
+
+    Refused on every arm, so that a dataset that is written on one can be copied to the other.
+    """
+    seen: set[str] = set()
+    for column in columns:
+        for path in _paths(column.name, column.type):
+            if path in seen:
+                raise SchemaError(
+                    f"{where}two fields have the path {path!r}: one by a dot in its name, one inside a struct or list",
+                    next_step="rename one of them",
+                    dataset=dataset,
+                    column=column.name,
+                )
+            seen.add(path)
+
+
+def _paths(path: str, type_: LogicalType) -> list[str]:
+    found = [path]
+    if isinstance(type_, StructType):
+        for field in type_.fields:
+            found += _paths(f"{path}.{field.name}", field.type)
+    elif isinstance(type_, ListType):
+        found += _paths(f"{path}.element", type_.element)
+    return found

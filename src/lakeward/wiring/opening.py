@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -39,6 +39,7 @@ def open_workspace(
     clock: Clock | None = None,
     ids: Ids | None = None,
     faults: Faults | None = None,
+    extra_arms: Sequence[type[StorageArm]] = (),
 ) -> Workspace:
     """Open a workspace, making it on first use.
 
@@ -52,6 +53,7 @@ def open_workspace(
         clock: injected by tests.
         ids: injected by tests.
         faults: injected by tests.
+        extra_arms: arms besides those of the package, as `lakeward.testing.InMemoryArm`; datasets can be copied there.
 
     Raises:
         SettingsError: neither a home nor a database is named, or a setting is wrong.
@@ -71,7 +73,9 @@ def open_workspace(
     }
     loaded = resolve_settings(flags, settings_file)
     with ExitStack() as undo:
-        workspace = _assemble(loaded, undo, clock or SystemClock(), ids or RandomIds(), faults or NoFaults())
+        arms_by_name = {**discover(arms, StorageArm), **{arm.name: arm for arm in extra_arms}}
+        ports = (clock or SystemClock(), ids or RandomIds(), faults or NoFaults())
+        workspace = _assemble(loaded, undo, *ports, arms_by_name)
         undo.pop_all()
     return workspace
 
@@ -84,7 +88,14 @@ def resolve_settings(flags: Mapping[str, object], settings_file: str | Path | No
     return first if home is None else load_settings(flags, [home / SETTINGS_FILE, *files])
 
 
-def _assemble(loaded: LoadedSettings, undo: ExitStack, clock: Clock, ids: Ids, faults: Faults) -> Workspace:
+def _assemble(
+    loaded: LoadedSettings,
+    undo: ExitStack,
+    clock: Clock,
+    ids: Ids,
+    faults: Faults,
+    arms_by_name: Mapping[str, type[StorageArm]],
+) -> Workspace:
     settings = loaded.values
     home = _prepare_home(settings)
     database = _database(settings, home, undo)
@@ -107,7 +118,7 @@ def _assemble(loaded: LoadedSettings, undo: ExitStack, clock: Clock, ids: Ids, f
     duck = Duck(storage_settings)
     undo.callback(duck.close)
     context = ArmContext(database, ledger, storage_settings, duck, ids, faults)
-    made = {name: arm(context) for name, arm in discover(arms, StorageArm).items()}
+    made = {name: arm(context) for name, arm in arms_by_name.items()}
     recovery = Recovery(tree, ledger, made, faults)
     protocol = WriteProtocol(tree, ledger, made, recovery, clock=clock, ids=ids, faults=faults)
     storage = Storage(tree, Routing(ledger, made), protocol)

@@ -56,7 +56,16 @@ def test_the_longest_name_counts_bytes() -> None:
 @pytest.mark.parametrize("name", IDENTITY_COLUMNS)
 def test_only_the_identity_columns_are_reserved(name: str) -> None:
     assert refusal({name: "long"}).fields["column"] == name
-    Schema.declare({name.upper(): "long", name + "_": "long", "__op": "string"})
+    # A twin that differs in case only would be the same column to DuckDB.
+    assert refusal({name.upper(): "long"}).fields["column"] == name.upper()
+    Schema.declare({name + "_": "long", name.removeprefix("_"): "long", "__op": "string"})
+
+
+def test_two_fields_of_one_dotted_path_are_refused() -> None:
+    refusal({"a.b": "long", "a": "struct<b: long>"})
+    refusal({"a": "list<long>", "a.element": "long"})
+    refusal({"s": 'struct<"b.c": long, b: struct<c: long>>'})
+    Schema.declare({"a.b": "long", "a": "struct<c: long>", "a.c.d": "long"})
 
 
 @pytest.mark.parametrize("twin", ["ID", "Id"])

@@ -98,7 +98,8 @@ class PostgresRowsArm(StorageArm):
         )
         rows = self._select(table, version, scan.since, read, read_identity, everything, scan.where.conjuncts)
         select = quote_list([*wanted.names, *identity])
-        return self._duck.stream(f"SELECT {select} FROM source WHERE {scan.where.sql}", target, {"source": rows})
+        query = f"SELECT {select} FROM source WHERE {scan.where.sql}"
+        return self._duck.stream(query, target, {"source": rows}, scan.where)
 
     def digest(self, table: TableRef, version: ArmVersion) -> Digest:
         """Compute the digest inside Postgres, by parallel workers where the server has them."""
@@ -210,6 +211,14 @@ class PostgresRowsArm(StorageArm):
                             yield as_schema(pa.RecordBatch.from_arrays(arrays, names=target.names), target)
             except adbc_driver_manager.Error as error:
                 raise StorageError(f"dataset {table.name} can't be read: {error}", dataset=table.name) from error
+            except StorageError as error:
+                # The decoder knows the column and the value, and this place the dataset.
+                raise StorageError(
+                    f"dataset {table.name}: {error.message}",
+                    safe=error.safe,
+                    next_step=error.next_step or "read the other columns, or an earlier version",
+                    **{**error.fields, "dataset": table.name},
+                ) from error
 
         return pa.RecordBatchReader.from_batches(target, batches())
 

@@ -103,7 +103,9 @@ class IcebergArm(StorageArm):
         conditions = [f"{VERSION} > {scan.since}"] if scan.since is not None else []
         conditions += [f"({scan.where.sql})"] if scan.where is not None else []
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return self._duck.stream(f"SELECT {quote_list(names)} FROM ({files.sql}){where}", target, files.tables)
+        return self._duck.stream(
+            f"SELECT {quote_list(names)} FROM ({files.sql}){where}", target, files.tables, scan.where
+        )
 
     def digest(self, table: TableRef, version: ArmVersion) -> Digest:
         """Compute the digest in DuckDB from the data files."""

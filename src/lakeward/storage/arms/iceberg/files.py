@@ -18,13 +18,13 @@ from pyiceberg.io.pyarrow import (
     schema_to_pyarrow,
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.schema import Schema, sanitize_column_names
 from pyiceberg.table import Table
 from pyiceberg.typedef import Record
-from pyiceberg.types import NestedField
 
+from lakeward.storage.arms.iceberg.file_names import file_schema
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.pump import prefetched
+from lakeward.types.arrow_values import flattened
 from lakeward.types.schema import ROW_ID, ROW_INDEX
 
 ROW_GROUP_ROWS = 262_144
@@ -159,28 +159,25 @@ class RollingWriter:
         self.files.append(file)
 
 
-def file_schema(schema: Schema) -> Schema:
-    """Return the schema under the names that stand in data files, as other writers of Iceberg make them.
-
-    Readers go by field ids. Where two of those names would be one, the names are made of the ids.
-    """
-    sanitized = sanitize_column_names(schema)
-    names = [field.name.casefold() for field in sanitized.fields]
-    if len(set(names)) == len(names):
-        return sanitized
-    return Schema(
-        *(
-            NestedField(field.field_id, f"field_{field.field_id}", field.field_type, required=field.required)
-            for field in sanitized.fields
-        )
-    )
-
-
 def _as_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return the array in a type that may differ from its own in names, nullability and the width of offsets only.
+
+    Structs go by position: Arrow's cast goes by name, and makes nulls of a field that it doesn't find.
+    """
     if column.type == wanted:
         return column
     if isinstance(column, pa.ExtensionArray) and not isinstance(wanted, pa.BaseExtensionType):
         column = column.storage
+    if pa.types.is_struct(wanted):
+        fields = [_as_type(column.field(index), field.type) for index, field in enumerate(wanted)]
+        return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=column.is_null())
+    if pa.types.is_list(wanted) or pa.types.is_large_list(wanted):
+        kind, offset = (pa.ListArray, pa.int32()) if pa.types.is_list(wanted) else (pa.LargeListArray, pa.int64())
+        # Flattening leaves out what lies under a null, so the offsets are counted anew.
+        ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(column), 0).cast(offset))
+        offsets = pa.concat_arrays([pa.array([0], offset), ends])
+        values = _as_type(flattened(column), wanted.value_type)
+        return kind.from_arrays(offsets, values, type=wanted, mask=column.is_null())
     return column if column.type == wanted else column.cast(wanted)
 
 

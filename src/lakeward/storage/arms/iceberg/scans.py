@@ -23,6 +23,7 @@ from pyiceberg.table import FileScanTask, Table
 
 from lakeward.errors import SettingsError
 from lakeward.storage.arm import Scan
+from lakeward.storage.arms.iceberg.file_names import file_schema, type_in_files, under_table_names
 from lakeward.storage.filters import quote_identifier
 from lakeward.types.schema import CREATED_AT, IDENTITY_COLUMNS, VERSION, Schema
 from lakeward.types.table import duckdb_type
@@ -57,15 +58,15 @@ def plan(table: Table, snapshot_id: int, schema: Schema, columns: set[str], scan
     tasks = list(table.scan(row_filter=_file_filter(scan), snapshot_id=snapshot_id).plan_files())
     if not tasks:
         return None
-    fields = ", ".join(_field(table, schema, name) for name in [*schema.names, *IDENTITY_COLUMNS] if name in columns)
+    read = [_column(table, schema, name) for name in [*schema.names, *IDENTITY_COLUMNS] if name in columns]
     files = ", ".join(_literal(_glob_free(local_path(task.file.file_path))) for task in tasks)
     deleted = _deleted_rows(table, tasks)
-    options = f"schema = MAP {{{fields}}}"
+    options = f"schema = MAP {{{', '.join(column.entry for column in read)}}}"
+    select = ", ".join(column.expression for column in read)
     if deleted is None:
-        return FileScan(f"SELECT * FROM read_parquet([{files}], {options})", {})
-    names = ", ".join(f"t.{quote_identifier(name)}" for name in [*schema.names, *IDENTITY_COLUMNS] if name in columns)
+        return FileScan(f"SELECT {select} FROM read_parquet([{files}], {options}) AS t", {})
     return FileScan(
-        f"SELECT {names} FROM read_parquet([{files}], {options}, filename = true, file_row_number = true) AS t "
+        f"SELECT {select} FROM read_parquet([{files}], {options}, filename = true, file_row_number = true) AS t "
         "ANTI JOIN deleted_rows AS d ON d.file = t.filename AND d.position = t.file_row_number",
         {"deleted_rows": deleted},
     )
@@ -99,15 +100,28 @@ def _file_filter(scan: Scan) -> BooleanExpression:
     return result
 
 
-def _field(table: Table, schema: Schema, name: str) -> str:
-    """Return one entry of DuckDB's map from field ids: a file without the field reads as null."""
+@dataclass(frozen=True)
+class _Column:
+    """How a column is read: its entry in DuckDB's map from field ids, and what makes the table's column of that."""
+
+    entry: str
+    expression: str
+
+
+def _column(table: Table, schema: Schema, name: str) -> _Column:
+    expression = f"t.{quote_identifier(name)}"
     if name in IDENTITY_COLUMNS:
-        field_id = table.schema().find_field(name).field_id
+        field_id = next(field.field_id for field in table.schema().fields if field.name == name)
         kind = "TIMESTAMPTZ" if name == CREATED_AT else "BIGINT"
     else:
         column = schema.column(name)
-        field_id, kind = column.field_id, duckdb_type(column.type)
-    return f"{field_id}: {{name: {_literal(name)}, type: {_literal(kind)}, default_value: NULL}}"
+        field_id = column.field_id
+        in_files = type_in_files(column.type, file_schema(table.schema()).find_type(field_id))
+        kind = duckdb_type(in_files)
+        expression = f"{under_table_names(expression, column.type, in_files)} AS {quote_identifier(name)}"
+    # A file without the field reads as null.
+    entry = f"{field_id}: {{name: {_literal(name)}, type: {_literal(kind)}, default_value: NULL}}"
+    return _Column(entry, expression)
 
 
 def _deleted_rows(table: Table, tasks: Iterable[FileScanTask]) -> pa.Table | None:
