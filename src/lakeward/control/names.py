@@ -20,7 +20,7 @@ class DatasetName:
     dataset: str
 
     def __post_init__(self) -> None:
-        """Refuse what Postgres can't hold as text, before it gets there; the rest of a name's rules stand in Postgres."""
+        """Refuse what Postgres can't hold as text, before it gets there; the other rules stand in Postgres."""
         for level in (self.catalog, self.schema, self.dataset):
             if any(unicodedata.category(character) in ("Cc", "Cs") for character in level):
                 raise InvalidName(

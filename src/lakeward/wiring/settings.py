@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_serializer, field_validator
+from pydantic_core import PydanticCustomError
 
 from lakeward.errors import SettingsError
 
 ENVIRONMENT_PREFIX = "LAKEWARD_"
 SETTINGS_FILE = "lakeward.toml"
+
+TEST_PREFIX = "LAKEWARD_TEST_"
+"""Variables of the product's own tests; any other that begins with `LAKEWARD_` is a setting, or a mistake."""
+
+_SIZE = r"^\d+(\.\d+)? ?([kKMGT]i?)?B$"
 
 
 class _Section(BaseModel):
@@ -23,14 +30,20 @@ class _Section(BaseModel):
 class LedgerSection(_Section):
     """The ledger's patience."""
 
-    lease_seconds: float = Field(60.0, gt=0, description="how long a silent owner keeps its transaction, in seconds")
-    lock_timeout_seconds: float = Field(300.0, ge=0, description="how long a writer waits for a dataset, in seconds")
+    lease_seconds: float = Field(
+        60.0, gt=0, allow_inf_nan=False, description="how long a silent owner keeps its transaction, in seconds"
+    )
+    lock_timeout_seconds: float = Field(
+        300.0, ge=0, allow_inf_nan=False, description="how long a writer waits for a dataset, in seconds"
+    )
 
 
 class StorageSection(_Section):
     """How the arms read and write."""
 
-    memory_limit: str = Field("512MB", description="what DuckDB may use for storage work before it spills")
+    memory_limit: str = Field(
+        "512MB", pattern=_SIZE, description="what DuckDB may use for storage work before it spills"
+    )
     target_file_bytes: int = Field(
         512 << 20, gt=0, description="bytes in memory at which an Iceberg data file is closed"
     )
@@ -39,7 +52,7 @@ class StorageSection(_Section):
 class ComputeSection(_Section):
     """How pipelines compute."""
 
-    memory_limit: str = Field("1GB", description="what a build's SQL may use before it spills")
+    memory_limit: str = Field("1GB", pattern=_SIZE, description="what a build's SQL may use before it spills")
     threads: int | None = Field(None, ge=1, description="threads of a build's SQL; unset: one per core")
 
 
@@ -49,10 +62,25 @@ class Settings(_Section):
     home: Path | None = Field(None, description="the workspace directory; it holds the embedded Postgres")
     database_url: SecretStr | None = Field(None, description="a Postgres URL, instead of the embedded server")
     warehouse: str | None = Field(None, description="directory of the Iceberg tables; unset: `warehouse` in the home")
-    catalog: dict[str, str] = Field({}, description="PyIceberg catalog properties; unset: a catalog in our Postgres")
+    # Any of its values can be a secret: a token, a key, a URI with a password.
+    catalog: dict[str, str] = Field(
+        {}, repr=False, description="PyIceberg catalog properties; unset: a catalog in our Postgres"
+    )
     ledger: LedgerSection = LedgerSection()  # type: ignore[call-arg]
     storage: StorageSection = StorageSection()  # type: ignore[call-arg]
     compute: ComputeSection = ComputeSection()  # type: ignore[call-arg]
+
+    @field_validator("home", "warehouse", mode="before")
+    @classmethod
+    def _not_empty(cls, value: object) -> object:
+        # As a path it would be the current directory, which nobody means who passes an unset shell variable.
+        if isinstance(value, str) and not value.strip():
+            raise PydanticCustomError("empty", "it is empty")
+        return value
+
+    @field_serializer("catalog")
+    def _masked(self, catalog: dict[str, str]) -> dict[str, str]:
+        return dict.fromkeys(catalog, "**********")
 
 
 class LoadedSettings(_Section):
@@ -76,36 +104,69 @@ def load_settings(flags: Mapping[str, Any], files: Sequence[Path] = ()) -> Loade
     sources: dict[str, str] = {}
     for path in files:
         _merge(merged, sources, _read_file(path), str(path))
-    for name, value in sorted(os.environ.items()):
-        keys = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
-        if not name.startswith(ENVIRONMENT_PREFIX) or keys[0] not in Settings.model_fields or not value:
-            continue
-        nested: dict[str, Any] = {keys[-1]: value}
-        for key in reversed(keys[:-1]):
-            nested = {key: nested}
+    for name, nested in _environment():
         _merge(merged, sources, nested, name)
     _merge(merged, sources, {key: value for key, value in flags.items() if value is not None}, "flag")
     try:
         values = Settings.model_validate(merged)
     except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
-        origin = next((sources[known] for known in sources if known == key or known.startswith(f"{key}.")), "?")
-        raise SettingsError(
-            f"setting {key} (from {origin}): {first['msg']}",
-            next_step="`lakeward doctor` lists every setting",
-            setting=key,
-        ) from None
+        raise _wrong(error, sources) from None
     for key in _keys(Settings):
         sources.setdefault(key, "default")
     return LoadedSettings(values=values, sources=sources)
 
 
+def _environment() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the variables that are settings, each as a nested document.
+
+    Raises:
+        SettingsError: one is no setting. Were it ignored, a misspelt one would leave the default in force unseen.
+    """
+    for name, value in sorted(os.environ.items()):
+        if not name.startswith(ENVIRONMENT_PREFIX) or name.startswith(TEST_PREFIX) or not value:
+            continue
+        first, *others = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
+        if first not in Settings.model_fields:
+            raise _unknown(".".join([first, *others]), name)
+        nested: Any = value
+        for key in reversed(others):
+            nested = {key: nested}
+        yield name, {first: nested}
+
+
+def _wrong(error: ValidationError, sources: Mapping[str, str]) -> SettingsError:
+    """Return the first complaint with the source of the value, and without the value: it may be a secret."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    key = ".".join(str(part) for part in first["loc"])
+    origin = next((sources[known] for known in sources if known == key or known.startswith(f"{key}.")), "?")
+    if first["type"] == "extra_forbidden":
+        return _unknown(key, origin)
+    return SettingsError(
+        f"setting {key} (from {origin}): {first['msg'].lower()}",
+        next_step="`lakeward doctor` lists every setting",
+        setting=key,
+        source=origin,
+    )
+
+
+def _unknown(key: str, origin: str) -> SettingsError:
+    known = [*_keys(Settings), *Settings.model_fields]
+    meant = next(iter(difflib.get_close_matches(key, known, n=1)), None)
+    if meant and origin.startswith(ENVIRONMENT_PREFIX):
+        meant = ENVIRONMENT_PREFIX + meant.upper().replace(".", "__")
+    return SettingsError(
+        f"unknown setting {key} (from {origin})",
+        next_step=f"did you mean {meant}?" if meant else "`lakeward doctor` lists every setting",
+        setting=key,
+        source=origin,
+    )
+
+
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
-            content = tomllib.load(file)
-    except FileNotFoundError:
+        # Editors on Windows begin a file with a byte order mark.
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} can't be read: {error}", file=str(path)) from None
@@ -114,8 +175,8 @@ def _read_file(path: Path) -> dict[str, Any]:
     # A relative path of a file means the same from wherever the command is called.
     for key in ("home", "warehouse"):
         value = content.get(key)
-        if isinstance(value, str) and "://" not in value:
-            content[key] = str(path.parent.resolve() / Path(value).expanduser())
+        if isinstance(value, str) and value.strip() and "://" not in value:
+            content[key] = str(path.parent.resolve() / os.path.expanduser(value))
     return content
 
 
