@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -81,11 +82,35 @@ def open_workspace(
 
 
 def resolve_settings(flags: Mapping[str, object], settings_file: str | Path | None = None) -> LoadedSettings:
-    """Load the settings; the home's own `lakeward.toml` counts, too."""
+    """Load the settings; the home's own `lakeward.toml` counts, too.
+
+    Raises:
+        SettingsError: a setting is wrong, or the named file is not there.
+        HomeNotWritable: the home is below the home of a user whom there is not.
+    """
     files = [Path(settings_file)] if settings_file is not None else []
+    for file in files:
+        if not file.exists():
+            raise SettingsError(f"there is no settings file {file}", file=str(file))
     first = load_settings(flags, files)
     home = first.values.home
-    return first if home is None else load_settings(flags, [home / SETTINGS_FILE, *files])
+    return first if home is None else load_settings(flags, [_expanded(home) / SETTINGS_FILE, *files])
+
+
+def _expanded(home: Path) -> Path:
+    try:
+        return home.expanduser()
+    except RuntimeError as error:
+        raise _unusable(home, str(error)) from None
+
+
+def _unusable(home: Path, why: str) -> HomeNotWritable:
+    return HomeNotWritable(
+        f"the workspace directory {home} can't be used: {why}",
+        safe="nothing was changed",
+        next_step="choose a directory that you may write to: --home DIR or LAKEWARD_HOME",
+        home=str(home),
+    )
 
 
 def _assemble(
@@ -98,6 +123,7 @@ def _assemble(
 ) -> Workspace:
     settings = loaded.values
     home = _prepare_home(settings)
+    warehouse = _warehouse(settings, home)
     database = _database(settings, home, undo)
     migrate(database)
     tree = Tree(database)
@@ -107,9 +133,13 @@ def _assemble(
         lease_seconds=settings.ledger.lease_seconds,
         lock_timeout_seconds=settings.ledger.lock_timeout_seconds,
     )
-    scratch = home / "scratch" if home is not None else Path(tempfile.mkdtemp(prefix="lakeward-"))
+    if home is not None:
+        scratch = home / "scratch"
+    else:
+        scratch = Path(tempfile.mkdtemp(prefix="lakeward-"))
+        undo.callback(shutil.rmtree, scratch, ignore_errors=True)
     storage_settings = StorageSettings(
-        warehouse=_warehouse(settings, home),
+        warehouse=warehouse,
         scratch=scratch,
         catalog=settings.catalog,
         memory_limit=settings.storage.memory_limit,
@@ -145,18 +175,14 @@ def _prepare_home(settings: Settings) -> Path | None:
                 next_step="pass --home DIR or set LAKEWARD_HOME; or set LAKEWARD_DATABASE_URL and LAKEWARD_WAREHOUSE",
             )
         return None
-    home = settings.home.expanduser().resolve()
+    home = _expanded(settings.home).absolute()
     try:
+        home = home.resolve()
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=home):
             pass
-    except OSError as error:
-        raise HomeNotWritable(
-            f"the workspace directory {home} can't be used: {error.strerror or error}",
-            safe="nothing was changed",
-            next_step="choose a directory that you may write to: --home DIR or LAKEWARD_HOME",
-            home=str(home),
-        ) from None
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle, before Python 3.13
+        raise _unusable(home, getattr(error, "strerror", None) or str(error)) from None
     return home
 
 
@@ -177,10 +203,13 @@ def _warehouse(settings: Settings, home: Path | None) -> Path:
         assert home is not None
         return home / "warehouse"
     text = settings.warehouse.removeprefix("file://")
-    if "://" in text:
+    scheme, separator, _ = text.partition("://")
+    if separator:
         raise SettingsError(
-            f"the warehouse {settings.warehouse} is not a local directory; other stores are not supported yet",
+            # Only its scheme: the rest can hold a key.
+            f"the warehouse at {scheme}:// is not a local directory; other stores are not supported yet",
             next_step="set LAKEWARD_WAREHOUSE to a directory",
+            setting="warehouse",
         )
     return Path(text).expanduser().resolve()
 

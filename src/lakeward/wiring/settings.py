@@ -168,7 +168,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: not TOML, not UTF-8, or a NUL in the path
         raise SettingsError(f"{path} can't be read: {error}", file=str(path)) from None
     # The project's own part of the file is read where pipelines are.
     content.pop("project", None)
