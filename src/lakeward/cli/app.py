@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import traceback
@@ -15,7 +14,7 @@ import typer
 import lakeward
 from lakeward.cli.commands import apply, build, dataset, demo, doctor, init, ledger, plan, status, verify
 from lakeward.cli.redaction import Redactor
-from lakeward.cli.session import OutputFormat, Session
+from lakeward.cli.session import PIPE_CLOSED, OutputFormat, Session, forget_stdout
 from lakeward.errors import LakewardError
 
 EXIT_CODES = {
@@ -27,12 +26,12 @@ EXIT_CODES = {
     5: "an expectation failed",
     6: "lock or conflict: somebody else holds or changed the thing",
     130: "interrupted by Ctrl-C",
-    141: "the reader of standard output went away",
+    PIPE_CLOSED: "the reader of standard output went away",
     143: "ended by SIGTERM",
 }
 """What every exit code means."""
 
-INTERRUPTED, PIPE_CLOSED, TERMINATED = 130, 141, 143
+INTERRUPTED, TERMINATED = 130, 143
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
@@ -79,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return failures.interrupted()
     except BrokenPipeError:
-        _forget_stdout()
+        forget_stdout()
         return PIPE_CLOSED
     except Exception as error:
         # Whatever it is, it ends here: a short line for people, the traceback on request, no secret in either.
@@ -110,8 +109,9 @@ class Failures:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "lakeward"
         message = error.format_message() if hasattr(error, "format_message") else str(error)
-        if not message:
-            # `lakeward` alone: the help was printed.
+        if message.startswith("Usage:"):
+            # A group without a command: its help is the message.
+            sys.stderr.write(f"{message}\n")
             return 2
         self._report(_document("UsageError", message, [f"{path} --help"], 2), f"{message}\nNext: {path} --help", None)
         return 2
@@ -141,7 +141,7 @@ class Failures:
             else:
                 sys.stderr.write(self._redactor(f"Error: {text}\n"))
         except BrokenPipeError:
-            _forget_stdout()
+            forget_stdout()
 
 
 def _document(error: str, message: str, next_steps: list[str], exit_code: int) -> dict[str, object]:
@@ -158,12 +158,6 @@ def _document(error: str, message: str, next_steps: list[str], exit_code: int) -
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
     """End like a command that failed, so that every `finally` runs and nothing is left running."""
     raise SystemExit(TERMINATED)
-
-
-def _forget_stdout() -> None:
-    """Let the interpreter's last flush go nowhere."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
 
 
 if __name__ == "__main__":

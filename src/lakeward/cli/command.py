@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from lakeward.cli.session import OutputFormat, Session
+from lakeward.cli.session import PIPE_CLOSED, OutputFormat, Session, forget_stdout
 
 Body = Callable[..., None]
 
@@ -23,7 +24,7 @@ HomeOption = Annotated[
 ]
 OutputOption = Annotated[
     OutputFormat,
-    typer.Option("--output", help="With json, standard output holds one JSON document."),
+    typer.Option("--output", metavar="text|json", help="With json, standard output holds one JSON document."),
 ]
 VerboseOption = Annotated[
     int,
@@ -67,6 +68,11 @@ def command(app: typer.Typer, name: str) -> Callable[[Body], Body]:
             session = Session(**common)
             try:
                 body(session, **arguments)
+                sys.stdout.flush()
+            except BrokenPipeError:
+                # Caught before Typer does, which makes a plain failure of it.
+                forget_stdout()
+                raise typer.Exit(PIPE_CLOSED) from None
             finally:
                 session.progress.close()
 

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakeward.cli.commands.init import template, write_files
+from lakeward.cli.packaged_files import packaged_files, write_files
 from lakeward.cli.session import Session
 from lakeward.errors import UsageError
 
@@ -116,7 +116,7 @@ class Demo:
         write_files(
             {
                 self.project / path: content
-                for path, content in template("demo_project").items()
+                for path, content in packaged_files("demo_project").items()
                 if not (self.project / path).exists()
             }
         )

@@ -48,9 +48,10 @@ class Redactor:
 
     def add(self, secret: str) -> None:
         """Know a secret in every form in which a library may print it."""
-        for form in (secret, unquote(secret), quote(secret), quote(secret, safe=""), quote(unquote(secret), safe="")):
-            if len(form) >= _SHORTEST:
-                self._secrets.update((form, repr(form)[1:-1]))
+        for text in (secret, unquote(secret)):
+            for form in (text, quote(text), quote(text, safe="")):
+                if len(form) >= _SHORTEST:
+                    self._secrets.update((form, repr(form)[1:-1]))
 
     def __call__(self, text: str) -> str:
         """Return the text with every known secret masked."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from lakeward.wiring.workspace import Workspace
 
 PROJECT_FILE = "lakeward.toml"
+PIPE_CLOSED = 141
+"""The exit code when whoever read standard output is gone, as a shell reports it (128 + SIGPIPE)."""
+
 _WIDE = 10_000
 
 
@@ -173,6 +177,12 @@ class Session:
             lines or nothing,
             [next_step] if actions else [],
         )
+
+
+def forget_stdout() -> None:
+    """Let what is still to be written, by the interpreter's last flush too, go nowhere: its reader is gone."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
 
 
 def heavy(module: str) -> ModuleType:

@@ -23,7 +23,10 @@ def build(
     full: Annotated[bool, typer.Option("--full", help="Read every source from its beginning.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Run applied pipelines, each after those that write what it reads."""
+    """Run applied pipelines.
+
+    Each runs after those that write what it reads; its outputs become visible together.
+    """
     if dry_run:
         with session.workspace() as workspace:
             pipelines = workspace.pipelines.chosen(names or None)

@@ -30,7 +30,9 @@ def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Keep the temporary workspace; --home keeps its own.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Flights of New York: from CSV files through SQL pipelines into Postgres rows, and on into an Iceberg table.
+    """Show the main job on real data, within a minute.
+
+    Flights of New York: from CSV files through SQL pipelines into Postgres rows, and on into an Iceberg table.
 
     Without --home it works in a temporary directory, which is removed at the end. Repeated with the same --home, it
     does nothing twice.

@@ -15,7 +15,10 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(session: Session) -> None:
-    """Examine versions, platform, database, warehouse and settings. Exit code 1 if something is broken."""
+    """Examine the installation and the settings.
+
+    Versions, platform, database, warehouse, and each setting with its source. Exit code 1 if something is broken.
+    """
     examination = heavy("lakeward.wiring.doctor").examine(session.flags, session.settings_file)
     broken = [check for check in examination.checks if not check.ok]
     lines = [f"{'ok    ' if check.ok else 'BROKEN'} {check.name}: {check.detail}" for check in examination.checks]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lakeward.cli.command import DryRunOption, command
+from lakeward.cli.packaged_files import packaged_files, write_files
 from lakeward.cli.session import Session
 from lakeward.errors import UsageError
 
@@ -32,11 +31,13 @@ def init(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.", show_default=False)],
     dry_run: DryRunOption = False,
 ) -> None:
-    """Write a small project: settings, one example pipeline with its data, and a README that says what to run.
+    """Write a small project that works.
+
+    Settings, one example pipeline with its data, and a README that says what to run.
 
     Files that are there already are kept if they are the same, and nothing is written if one differs.
     """
-    wanted = {directory / path: content for path, content in template("example_project").items()}
+    wanted = {directory / path: content for path, content in packaged_files("example_project").items()}
     missing = [path for path in wanted if not path.exists()]
     differing = [path for path, content in wanted.items() if path.exists() and _content(path) != content]
     if differing:
@@ -55,37 +56,5 @@ def init(
     session.show({"directory": str(directory), "written": [str(path) for path in missing]}, lines, steps)
 
 
-def template(folder: str) -> dict[str, bytes]:
-    """Return the files of a folder that is packaged with the commands, by relative path."""
-    return dict(sorted(_walk(files("lakeward.cli") / folder, "")))
-
-
-def write_files(wanted: dict[Path, bytes]) -> None:
-    """Write files, and the folders that they need.
-
-    Raises:
-        UsageError: the place can't be written.
-    """
-    try:
-        for path, content in wanted.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-    except OSError as error:
-        raise UsageError(
-            f"{error.filename} can't be written: {error.strerror}", next_step="choose another folder"
-        ) from None
-
-
 def _content(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
-
-
-def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
-    found = []
-    for entry in folder.iterdir():
-        if entry.name.startswith("__pycache__"):
-            continue
-        # A packaged name can't begin with a dot everywhere: `gitignore` stands for `.gitignore`.
-        name = f"{prefix}{'.gitignore' if entry.name == 'gitignore' else entry.name}"
-        found += _walk(entry, f"{name}/") if entry.is_dir() else [(name, entry.read_bytes())]
-    return found

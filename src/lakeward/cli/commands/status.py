@@ -16,7 +16,10 @@ def register(app: typer.Typer) -> None:
 
 
 def status(session: Session) -> None:
-    """Show every dataset: version, rows, the arms that hold it, open transactions."""
+    """Show where every dataset stands.
+
+    Version, rows, the arms that hold it, open transactions, and what other engines have moved.
+    """
     with session.workspace() as workspace:
         datasets = workspace.status()
         unfinished = workspace.recoverable()

@@ -15,7 +15,10 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(session: Session, dataset: DatasetArgument) -> None:
-    """Compare the digests of every arm that holds the newest version. Exit code 4 if they differ."""
+    """Compare the digests of a dataset's arms.
+
+    Every arm that holds the newest version is read from end to end. Exit code 4 if they differ.
+    """
     with session.workspace() as workspace:
         parity = workspace.dataset(dataset).verify()
     lines = [f"{arm:<9} {digest}" for arm, digest in parity.digests.items()]

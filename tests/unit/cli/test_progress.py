@@ -1,0 +1,41 @@
+"""Progress on a terminal, in a log, and nowhere."""
+
+from __future__ import annotations
+
+import io
+
+from lakeward.cli.progress import Progress, duration
+
+
+def shown(style: str, steps: int, seconds: float) -> str:
+    now = [0.0]
+    stream = io.StringIO()
+    progress = Progress(stream, style, clock=lambda: now[0])  # type: ignore[arg-type]
+    for step in range(steps):
+        progress("importing a.b.c", step * 100, 1000)
+        now[0] += seconds
+    progress.close()
+    return stream.getvalue()
+
+
+def test_lines_come_every_few_seconds() -> None:
+    assert shown("lines", 11, 0.2) == ""
+    lines = shown("lines", 11, 1.0).splitlines()
+    assert lines == [
+        "importing a.b.c: 300 of 1,000 rows (30 %), 100 rows/s, 0:03, ETA 0:07",
+        "importing a.b.c: 600 of 1,000 rows (60 %), 100 rows/s, 0:06, ETA 0:04",
+        "importing a.b.c: 900 of 1,000 rows (90 %), 100 rows/s, 0:09, ETA 0:01",
+    ]
+
+
+def test_a_live_line_goes_away() -> None:
+    text = shown("live", 3, 1.0)
+    assert "\n" not in text and text.endswith("\r\x1b[2K") and "200 of 1,000 rows" in text
+
+
+def test_none_says_nothing() -> None:
+    assert shown("none", 20, 10.0) == ""
+
+
+def test_duration() -> None:
+    assert [duration(seconds) for seconds in (7.9, 65, 3723)] == ["0:07", "1:05", "1:02:03"]

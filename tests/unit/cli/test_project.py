@@ -1,0 +1,121 @@
+"""`init`, `plan`, `apply` and `build`: the example works as it says, and a wrong project is shown where it is wrong."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import lakeward
+from lakeward.cli.commands.init import NEXT_STEPS
+from lakeward.cli.packaged_files import packaged_files
+from support.commands import Run
+
+HEADER = "-- pipeline: one\n-- sources: {s: a.b.c}\n-- output: a.b.d\n-- strategy: replace\n"
+
+
+@pytest.fixture
+def project(opened: lakeward.Workspace, place: Path) -> Path:
+    """A project folder around the current one, and its source dataset."""
+    opened.create_dataset("a.b.c", {"id": "long", "t": "string"}).write([{"id": 1, "t": "x"}, {"id": 2, "t": "0"}])
+    opened.create_dataset("a.b.secret", {"id": "long"}).write([{"id": 1}])
+    (place / "lakeward.toml").write_text("")
+    (place / "pipelines").mkdir()
+    return place / "pipelines"
+
+
+def test_init_makes_a_project_whose_own_lines_work(run: Run, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = run("init", "shop", "--output", "json").document
+    assert made["next_steps"] == ["cd shop", *NEXT_STEPS]
+    again = run("init", "shop")
+    assert again.code == 0 and "nothing to do" in again.out
+    monkeypatch.chdir(place / "shop")
+    # Where the workspace is, its own file says; the database is the tests' one.
+    monkeypatch.delenv("LAKEWARD_HOME")
+    blocks = re.findall(r"```sh\n(.*?)```", (place / "shop" / "README.md").read_text(), re.DOTALL)
+    lines = [shlex.split(line, comments=True) for block in blocks for line in block.splitlines()]
+    codes = {" ".join(line[1:]): run(*line[1:]).code for line in lines if line}
+    assert codes.pop("plan") == 3
+    assert set(codes.values()) == {0}, codes
+    assert {shlex.join(shlex.split(step)[1:]) for step in NEXT_STEPS} <= set(codes)
+    preview = run("dataset", "preview", "shop.analytics.revenue_by_country", "--output", "json").document["rows"]
+    assert {row["country"]: row["revenue"] for row in preview} == {"DE": "162.75", "FR": "75.00", "US": "398.80"}
+    assert (place / "shop" / ".lakeward").is_dir()
+
+
+def test_init_overwrites_nothing(run: Run, place: Path) -> None:
+    (place / "mine").mkdir()
+    (place / "mine" / "README.md").write_text("my own")
+    ran = run("init", "mine")
+    assert ran.code == 2 and "README.md is there already" in ran.err
+    assert [path.name for path in (place / "mine").iterdir()] == ["README.md"]
+    (place / "file").write_text("")
+    assert run("init", "file/below").code == 2
+
+
+def test_the_packaged_projects_are_whole() -> None:
+    assert {"lakeward.toml", ".gitignore", "README.md", "data/orders.csv"} <= set(packaged_files("example_project"))
+    assert len([path for path in packaged_files("demo_project") if path.startswith("pipelines/")]) == 2
+
+
+def test_plan_apply_build_and_again(run: Run, project: Path) -> None:
+    (project / "one.sql").write_text(f"{HEADER}select id, t from s\n")
+    for _ in range(2):
+        plan = run("plan", "--output", "json")
+        assert plan.code == 3 and plan.document["pending"] is True and plan.document["next_steps"] == ["lakeward apply"]
+    assert "store pipeline one (new)" in run("apply", "--dry-run").out
+    assert run("apply").code == 0
+    assert run("apply").out == "nothing to apply: the project is as it was applied\n"
+    assert run("plan").code == 0
+    assert "replace a.b.d from a.b.c (pipeline one)" in run("build", "--dry-run").out
+    built = run("build", "one", "--output", "json").document
+    assert built["builds"][0]["pipeline"] == "one" and built["builds"][0]["transactions"][0]["row_count"] == 2
+    unknown = run("build", "two")
+    assert unknown.code == 2 and "pipeline 'two' is not applied" in unknown.err
+    (project / "one.sql").unlink()
+    assert run("plan").code == 3
+    assert "remove pipeline one" in run("apply", "--dry-run").out
+
+
+def test_no_project_and_nothing_applied(run: Run, opened: lakeward.Workspace) -> None:
+    assert run("plan").code == 2
+    ran = run("build")
+    assert ran.code == 2 and "no pipeline is applied" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("select id,\n  t frm s s s\n", "one.sql:6"),
+        ("select nope from s\n", "nope"),
+        ("select * from read_csv('/etc/passwd')\n", "read_csv"),
+        ("select * from '/etc/passwd'\n", "/etc/passwd"),
+        ("copy (select 1) to 'out.csv'\n", "one.sql:5"),
+        ("select * from read_parquet('http://127.0.0.1:1/x.parquet')\n", "read_parquet"),
+        ("attach 'x.db'\n", "one.sql:5"),
+        ("select * from a.b.secret\n", "secret"),
+        ("select getenv('LAKEWARD_DATABASE_URL') from s\n", "getenv"),
+    ],
+)
+def test_sql_that_is_wrong_or_reaches_out_is_shown_in_place(run: Run, project: Path, sql: str, says: str) -> None:
+    (project / "one.sql").write_text(HEADER + sql)
+    ran = run("plan")
+    assert (ran.code, ran.out) == (2, "")
+    assert "one.sql" in ran.err and says in ran.err
+    assert any(line.strip().strip("|").strip() == "^" for line in ran.err.splitlines()), ran.err
+    inside = run("apply", "--output", "json")
+    assert (inside.code, inside.err) == (2, "") and inside.document["error"] == "SqlError"
+    assert run("build").code == 2
+
+
+def test_a_query_that_fails_while_it_runs_leaves_the_dataset(run: Run, project: Path) -> None:
+    (project / "one.sql").write_text(f"{HEADER}select cast(t as integer) as t from s where id > 1\n")
+    assert run("apply").code == 0 and run("build").code == 0
+    (project / "one.sql").write_text(f"{HEADER}select cast(t as integer) as t from s\n")
+    assert run("apply").code == 0
+    ran = run("build")
+    assert (ran.code, ran.out) == (1, "") and "a.b.d" in ran.err and "Safe: dataset a.b.d is unchanged" in ran.err
+    shown = run("dataset", "show", "a.b.d", "--output", "json").document
+    assert (shown["version"], shown["row_count"]) == (1, 1)
