@@ -12,12 +12,17 @@ WHERE d.id = :dataset_id FOR NO KEY UPDATE OF d FOR SHARE OF r;
 
 -- name: open
 -- Intent: takes the dataset's open slot, if it is free, with a lease.
+-- A version that is committed and not yet published keeps the slot: a next one would start from a snapshot that `main` is
+-- not at yet, and take that for another engine's hand. Whoever waits publishes it.
 WITH opened AS (
     INSERT INTO lakeward.dataset_transactions
         (dataset_id, version, parent_version, kind, verb, arm, build_id, pipeline, writer, route_epoch, fence, windows)
-    SELECT :dataset_id, 1 + coalesce(max(t.version), 0), :parent_version, :kind, :verb, :arm, :build_id, :pipeline,
-           :writer, :route_epoch, nextval('lakeward.fences'), CAST(:windows AS jsonb)
-    FROM lakeward.dataset_transactions t WHERE t.dataset_id = :dataset_id
+    SELECT :dataset_id, newest.version + 1, :parent_version, :kind, :verb, :arm, :build_id, :pipeline, :writer,
+           :route_epoch, nextval('lakeward.fences'), CAST(:windows AS jsonb)
+    FROM (SELECT coalesce(max(t.version), 0) AS version FROM lakeward.dataset_transactions t
+          WHERE t.dataset_id = :dataset_id) AS newest
+    WHERE NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t
+                      WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.published_at IS NULL)
     ON CONFLICT DO NOTHING
     RETURNING id, version, fence, opened_at
 ), leased AS (

@@ -26,11 +26,11 @@ from lakeward.control.ledger import Ledger, lease_lost
 from lakeward.control.records import ArmVersion, Decision, Intent, OpenTransaction
 from lakeward.control.tree import Tree
 from lakeward.errors import (
-    CatalogError,
     DatabaseUnavailable,
     Diverged,
     EmptyReplace,
     OutcomeUnknown,
+    StorageError,
     UsageError,
 )
 from lakeward.storage.arm import Prepared, StorageArm, WriteTask
@@ -247,7 +247,7 @@ class WriteProtocol:
         transaction = job.transaction
         try:
             self._recovery.publish(transaction.dataset_id, transaction.id, transaction.arm, transaction.version)
-        except (CatalogError, Diverged, DatabaseUnavailable) as error:
+        except (StorageError, Diverged, DatabaseUnavailable) as error:
             # The build stands: readers go through the ledger. Recovery publishes again before the next write.
             log.warning(
                 "version %d of dataset %s is committed but not published yet: %s",

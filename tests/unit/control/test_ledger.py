@@ -207,6 +207,8 @@ def test_copy_carries_the_other_arm_along(ledger: Ledger, dataset: DatasetRecord
     ledger.decide([decision])
     assert ledger.arm_version(dataset.id, "iceberg") == ArmVersion(2, 2, 11, 10)
     assert ledger.arm_version(dataset.id, "postgres") == ArmVersion(2, 1, None, None)
+    assert ledger.try_open(intent_on(dataset)) is None, "what is not published yet keeps the slot"
+    ledger.mark_published(copy.id)
     write(dataset)
     assert ledger.arm_version(dataset.id, "iceberg") is None, "it does not hold the head"
     newest = ledger.newest_arm_version(dataset.id, "iceberg")

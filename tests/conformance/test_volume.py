@@ -1,0 +1,115 @@
+"""Many rows and wide ones on every arm: several batches, chunks, row groups and files; a late refusal leaves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import lakeward
+from lakeward.errors import ValueRefused
+from lakeward.testing import InMemoryArm
+from lakeward.types.digest import digest_batches
+from support.arms import ArmUnderTest, iceberg_table
+
+ROWS = 200_000
+
+
+def batch(first: int, rows: int) -> pa.RecordBatch:
+    ids = pa.arange(first, first + rows)
+    return pa.RecordBatch.from_pydict({"id": ids, "note": pc.binary_join_element_wise("n", ids.cast(pa.string()), "")})
+
+
+def many(step: int = 30_000) -> pa.RecordBatchReader:
+    batches = [batch(first, min(step, ROWS - first)) for first in range(0, ROWS, step)]
+    return pa.RecordBatchReader.from_batches(batches[0].schema, iter(batches))
+
+
+@pytest.fixture
+def small_files(shared_url: str, tmp_path: Path) -> Iterator[lakeward.Workspace]:
+    """A workspace whose Iceberg files are closed at a megabyte."""
+    settings = tmp_path / "lakeward.toml"
+    settings.write_text("[storage]\ntarget_file_bytes = 1000000\n", encoding="utf-8")
+    with lakeward.open(
+        tmp_path / "home",
+        database_url=shared_url,
+        warehouse=tmp_path / "warehouse",
+        settings_file=settings,
+        extra_arms=[InMemoryArm],
+    ) as workspace:
+        yield workspace
+
+
+def test_many_rows_come_back_in_their_positions(arm: ArmUnderTest) -> None:
+    dataset = arm.create({"id": "long", "note": "string"}, ["id"])
+    result = dataset.write(many())
+    assert (result.rows_in, result.row_count) == (ROWS, ROWS)
+    dataset.write(batch(ROWS, 7))
+    table = dataset.to_arrow(identity=True)
+    assert table.num_rows == ROWS + 7
+    for column in ("__row_index", "__row_id"):
+        assert table.column(column).equals(table.column("id")), column
+    assert dataset.digest(version=1) == digest_batches(dataset.schema, many())
+    assert sorted(dataset.to_arrow(columns=["id"], where="id >= 150000 AND id < 150003")["id"].to_pylist()) == [
+        150_000,
+        150_001,
+        150_002,
+    ]
+
+
+def test_several_files_in_one_snapshot(small_files: lakeward.Workspace) -> None:
+    dataset = ArmUnderTest(small_files, "iceberg").create({"id": "long", "text": "string"})
+    wide = pa.table({"id": pa.arange(0, 600_000), "text": pa.repeat("x" * 10, 600_000)})
+    dataset.write(wide)
+    table = iceberg_table(small_files, dataset.table)
+    files = list(table.scan().plan_files())
+    assert len(files) == 3
+    assert len(table.metadata.snapshots) == 2, "the empty root and one for the version"
+    assert dataset.digest() == digest_batches(dataset.schema, wide.to_reader())
+    assert dataset.to_arrow(where="id = 599999").num_rows == 1
+
+
+def test_a_wrong_value_in_row_150001_leaves_nothing(arm: ArmUnderTest) -> None:
+    dataset = arm.create({"id": "long", "note": "string"}, ["id"])
+    dataset.write(batch(0, 10))
+    good = list(many())
+    wrong = pa.RecordBatch.from_pydict({"id": ["150000", "150001x"], "note": ["", ""]})
+
+    def rows() -> Iterator[dict[str, object]]:
+        for part in good[:5]:
+            yield from part.to_pylist()
+        yield from wrong.slice(1).to_pylist()
+
+    for mode in ("append", "replace"):
+        with pytest.raises(ValueRefused, match="row 150001") as caught:
+            dataset.write(rows(), mode)
+        assert caught.value.fields["row"] == 150_001
+        assert caught.value.fields["column"] == "id"
+        assert caught.value.fields["dataset"] == dataset.created.name
+    assert dataset.to_arrow().num_rows == 10
+    assert (dataset.version, dataset.leftovers()) == (1, {})
+    assert dataset.write(batch(10, 1)).row_count == 11
+
+
+def test_rows_of_several_pages(arm: ArmUnderTest) -> None:
+    """Wider than Postgres keeps in a page (8 kB), compressible and not."""
+    dataset = arm.create({"id": "int", "wide": "string", "raw": "binary"})
+    rows = [
+        {"id": n, "wide": chr(0x4E00 + n) * 20_000, "raw": bytes((n * k) % 251 for k in range(9_000))}
+        for n in range(40)
+    ]
+    dataset.write(rows)
+    assert dataset.rows() == rows
+    assert dataset.rows(where="id = 7") == [rows[7]]
+    assert dataset.digest().count == 40
+
+
+def test_many_columns(arm: ArmUnderTest) -> None:
+    names = [f"c{number}" for number in range(400)]
+    dataset = arm.create(dict.fromkeys(names, "long"))
+    row = {name: number for number, name in enumerate(names)}
+    dataset.write([row, dict.fromkeys(names)])
+    assert dataset.rows() == [row, dict.fromkeys(names)]
