@@ -361,7 +361,6 @@ from lakeward.control.schema import migrate
 from lakeward.control.tree import Tree
 from lakeward.errors import NameTaken
 from lakeward.types.schema import Schema
-from support.ledger import rows
 database = Database(sys.argv[1])
 migrate(database)
 try:
