@@ -118,7 +118,7 @@ class Failures:
 
     def interrupted(self) -> int:
         """Report Ctrl-C."""
-        text = "Interrupted. What was not committed is undone."
+        text = "Interrupted. Nothing that was not committed is visible."
         self._report(_document("Interrupted", text, [], INTERRUPTED), text, None)
         return INTERRUPTED
 

@@ -144,8 +144,8 @@ class Demo:
         """Copy the join to the Iceberg arm."""
         started = time.monotonic()
         dataset = self.workspace.dataset(ENRICHED)
-        self.session.progress(f"copying {ENRICHED} to the iceberg arm", 0, None)
-        result = dataset.copy_to("iceberg")
+        told = self.session.progress.of(f"copying {ENRICHED} to the iceberg arm", dataset.row_count)
+        result = dataset.copy_to("iceberg", told)
         if result.committed:
             text = f"{ENRICHED}: {result.rows_in:,} rows to the iceberg arm, version {result.version}"
             self.report("copy", text, started, dataset=ENRICHED, rows=result.rows_in, version=result.version)

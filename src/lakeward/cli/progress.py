@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Literal, TextIO
@@ -10,10 +11,12 @@ Style = Literal["live", "lines", "none"]
 
 _LIVE_SECONDS = 0.1
 _LINE_SECONDS = 3.0
+_TICK_SECONDS = 1.0
+_NO_RATE_BEFORE = 0.5
 
 
 class Progress:
-    """Told of rows as they pass; prints at its own pace.
+    """Told of rows as they pass; prints at its own pace, also while nothing is told, so that time is seen to pass.
 
     Args:
         stream: where to; not standard output, which holds results.
@@ -25,46 +28,74 @@ class Progress:
         self._stream = stream
         self._style = style
         self._clock = clock
-        self._what = ""
+        self._what, self._rows = "", 0
+        self._total: int | None = None
         self._started = self._shown = clock()
         self._on_line = False
+        # Signals end a command between any two steps, and what ends it may print: a lock that can be taken twice.
+        self._lock = threading.RLock()
+        self._stop = threading.Event()
 
     def __call__(self, what: str, rows: int, total: int | None = None) -> None:
         """Tell that `rows` of `total` (None: unknown) are done."""
         if self._style == "none":
             return
-        now = self._clock()
-        if what != self._what:
-            self.close()
-            self._what, self._started = what, now
-            # A live line shows at once what begins; lines wait, so that short work prints none.
-            self._shown = now if self._style == "lines" else 0.0
-        if now - self._shown < (_LIVE_SECONDS if self._style == "live" else _LINE_SECONDS):
-            return
-        self._shown = now
-        text = _line(what, rows, total, now - self._started)
-        self._stream.write(f"\r\x1b[2K{text}" if self._style == "live" else f"{text}\n")
-        self._stream.flush()
-        self._on_line = self._style == "live"
+        with self._lock:
+            if what != self._what:
+                self.close()
+                self._what, self._started = what, self._clock()
+                # A live line shows at once what begins; lines wait, so that short work prints none.
+                self._shown = self._started - (0.0 if self._style == "lines" else _LIVE_SECONDS)
+                self._stop = threading.Event()
+                threading.Thread(target=self._run, args=(self._stop,), name="lakeward-progress", daemon=True).start()
+            self._rows, self._total = rows, total
+            self.tick()
+
+    def of(self, what: str, total: int | None = None) -> Callable[[int], None]:
+        """Begin one piece of work, and return what is told its rows."""
+        self(what, 0, total)
+        return lambda rows: self(what, rows, total)
+
+    def tick(self) -> None:
+        """Show what is known, if it is time to."""
+        with self._lock:
+            now = self._clock()
+            due = _LIVE_SECONDS if self._style == "live" else _LINE_SECONDS
+            if not self._what or now - self._shown < due:
+                return
+            self._shown = now
+            text = _line(self._what, self._rows, self._total, now - self._started)
+            self._stream.write(f"\r\x1b[2K{text}" if self._style == "live" else f"{text}\n")
+            self._stream.flush()
+            self._on_line = self._style == "live"
 
     def close(self) -> None:
-        """Take the live line away."""
-        if self._on_line:
-            self._stream.write("\r\x1b[2K")
-            self._stream.flush()
-            self._on_line = False
+        """End the work that is shown, and take the live line away."""
+        with self._lock:
+            self._stop.set()
+            self._what = ""
+            if self._on_line:
+                self._stream.write("\r\x1b[2K")
+                self._stream.flush()
+                self._on_line = False
+
+    def _run(self, stop: threading.Event) -> None:
+        while not stop.wait(_TICK_SECONDS):
+            self.tick()
 
 
 def _line(what: str, rows: int, total: int | None, seconds: float) -> str:
     if not rows:
         return f"{what} … {duration(seconds)}"
-    rate = rows / seconds if seconds > 0 else 0.0
     parts = [f"{rows:,} rows"]
     if total:
         parts = [f"{rows:,} of {total:,} rows ({100 * rows // total} %)"]
-    parts += [f"{rate:,.0f} rows/s", duration(seconds)]
-    if total and rate:
-        parts.append(f"ETA {duration(max(0.0, (total - rows) / rate))}")
+    rate = rows / seconds if seconds >= _NO_RATE_BEFORE else 0.0
+    if rate:
+        parts.append(f"{rate:,.0f} rows/s")
+    parts.append(duration(seconds))
+    if total and rate and rows < total:
+        parts.append(f"ETA {duration((total - rows) / rate)}")
     return f"{what}: {', '.join(parts)}"
 
 

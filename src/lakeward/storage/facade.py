@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -152,7 +152,14 @@ class Storage:
                 raise UnknownObject(f"unknown write mode {output.verb!r}; there are {', '.join(VERBS)}")
         return self.protocol.run(outputs, writer=writer, pipeline=pipeline)
 
-    def copy(self, dataset: DatasetRecord, to: str, *, writer: str = "dataset.copy") -> WriteResult:
+    def copy(
+        self,
+        dataset: DatasetRecord,
+        to: str,
+        *,
+        writer: str = "dataset.copy",
+        progress: Callable[[int], None] | None = None,
+    ) -> WriteResult:
         """Bring the head version to another arm, identity columns included, verified before it is visible.
 
         The copy is a version of its own that changes no row: both arms hold it, and the route stays as it is. Writers
@@ -161,6 +168,8 @@ class Storage:
         Args:
             dataset: which one.
             to: the arm to copy to.
+            writer: the named place in the product that writes.
+            progress: is told how many rows were read so far.
 
         Raises:
             ParityMismatch: the arms would differ; the copy was removed.
@@ -171,9 +180,11 @@ class Storage:
         self.routing.arm(to)
         if any(place.arm.name == to for place in self.routing.holders(dataset)):
             return WriteResult.nothing(dataset.name, "copy", dataset.head_version, dataset.row_count)
-        return self._copy(dataset, to, writer)
+        return self._copy(dataset, to, writer, progress)
 
-    def _copy(self, dataset: DatasetRecord, to: str, writer: str) -> WriteResult:
+    def _copy(
+        self, dataset: DatasetRecord, to: str, writer: str, progress: Callable[[int], None] | None
+    ) -> WriteResult:
         source: list[Place] = []
 
         def rows() -> pa.RecordBatchReader:
@@ -181,7 +192,8 @@ class Storage:
             head = self.routing.resolve(self._tree.by_id(dataset.id))
             assert head is not None, "a version was there before, and versions don't go away"
             source.append(head)
-            return head.arm.scan(table_ref(dataset), head.version, Scan(dataset.schema.names, identity=True))
+            found = head.arm.scan(table_ref(dataset), head.version, Scan(dataset.schema.names, identity=True))
+            return found if progress is None else _counted(found, progress)
 
         def audit(prepared: PreparedVersion) -> None:
             held = source[0]
@@ -195,6 +207,17 @@ class Storage:
 
         output = Output(dataset, "copy", rows, allow_empty=True, audit=audit)
         return self.protocol.run([output], writer=writer, kind="copy", arm=to).transactions[0]
+
+
+def _counted(reader: pa.RecordBatchReader, progress: Callable[[int], None]) -> pa.RecordBatchReader:
+    def batches() -> Iterator[pa.RecordBatch]:
+        rows = 0
+        for batch in reader:
+            rows += batch.num_rows
+            yield batch
+            progress(rows)
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
 
 def _scan(dataset: DatasetRecord, request: ReadRequest) -> Scan:

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 import pyarrow as pa
 
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import LakewardError, SettingsError, StorageError, UnknownObject, UsageError
+from lakeward.errors import DataError, LakewardError, SettingsError, StorageError, UnknownObject, UsageError
 from lakeward.sources.connector import FileConnector
 from lakeward.sources.connectors.csv import CsvFile, CsvOptions, write_csv
 from lakeward.sources.connectors.parquet import write_parquet
@@ -159,9 +159,13 @@ class Transfer:
             ConflictError: somebody else holds the dataset.
         """
         request = plan.request
+        types = {column.name: str(column.type) for column in plan.declaration.schema.columns}
+        try:
+            reader = plan.file.read(types)
+        except DataError as error:
+            error.safe = error.safe or "nothing was changed"
+            raise
         record = plan.declaration.carry_out(self._tree, actor)
-        types = {column.name: str(column.type) for column in record.schema.columns}
-        reader = plan.file.read(types)
         counted = _Counted(reader, f"importing {record.name}", plan.rows, progress)
         rows = pa.RecordBatchReader.from_batches(reader.schema, counted)
         try:

@@ -318,9 +318,14 @@ class Dataset:
         """
         return self._workspace.storage.verify(self.record)
 
-    def copy_to(self, arm: str) -> WriteResult:
-        """Bring the newest version to another arm, verified before it is visible; the serving arm stays the same."""
-        return self._workspace.storage.copy(self.record, arm)
+    def copy_to(self, arm: str, progress: Callable[[int], None] | None = None) -> WriteResult:
+        """Bring the newest version to another arm, verified before it is visible; the serving arm stays the same.
+
+        Args:
+            arm: `postgres` or `iceberg`.
+            progress: is told how many rows were read so far.
+        """
+        return self._workspace.storage.copy(self.record, arm, progress=progress)
 
     def locate(self) -> dict[str, dict[str, str]]:
         """Say, for each arm that holds the newest version, where its rows physically are."""

@@ -153,7 +153,7 @@ def test_head_takes_the_pipe_away(run: Run, opened: lakeward.Workspace) -> None:
     child.stderr.close()
 
 
-def test_ctrl_c_undoes_and_says_so(run: Run, opened: lakeward.Workspace, place: Path) -> None:
+def test_ctrl_c_leaves_the_dataset_and_says_so(run: Run, opened: lakeward.Workspace, place: Path) -> None:
     dataset = opened.create_dataset("a.b.c", {"id": "long", "t": "string"})
     dataset.write([{"id": 1, "t": "kept"}])
     with (place / "big.csv").open("w") as file:
@@ -169,4 +169,7 @@ def test_ctrl_c_undoes_and_says_so(run: Run, opened: lakeward.Workspace, place: 
     assert child.returncode == 130
     assert json.loads(out)["error"] == "Interrupted" and "Traceback" not in err
     assert (dataset.version, dataset.row_count) == (1, 1)
-    assert opened.recoverable() == []
+    # Interrupted in the very instant of its intent, it leaves an open row of a dead owner; the next write removes it.
+    assert not any(left.held for left in opened.recoverable())
+    dataset.write([{"id": 2, "t": "next"}])
+    assert dataset.row_count == 2 and opened.recoverable() == []

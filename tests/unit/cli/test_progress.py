@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 
 from lakeward.cli.progress import Progress, duration
 
@@ -39,3 +40,30 @@ def test_none_says_nothing() -> None:
 
 def test_duration() -> None:
     assert [duration(seconds) for seconds in (7.9, 65, 3723)] == ["0:07", "1:05", "1:02:03"]
+
+
+def test_time_is_seen_to_pass_while_nothing_is_told() -> None:
+    now = [0.0]
+    stream = io.StringIO()
+    progress = Progress(stream, "lines", clock=lambda: now[0])
+    told = progress.of("copying a.b.c", 50)
+    told(50)
+    for _ in range(2):
+        now[0] += 3.5
+        progress.tick()
+    progress.close()
+    now[0] += 9
+    progress.tick()
+    assert stream.getvalue().splitlines() == [
+        "copying a.b.c: 50 of 50 rows (100 %), 14 rows/s, 0:03",
+        "copying a.b.c: 50 of 50 rows (100 %), 7 rows/s, 0:07",
+    ]
+
+
+def test_its_thread_ends() -> None:
+    progress = Progress(io.StringIO(), "lines")
+    progress.of("copying a.b.c")
+    [thread] = [each for each in threading.enumerate() if each.name == "lakeward-progress"]
+    progress.close()
+    thread.join(timeout=5)
+    assert not thread.is_alive()

@@ -38,8 +38,7 @@ def copy(
                 [] if to in status.holders else actions, f"lakeward dataset copy {handle.name} --to {to}"
             )
             return
-        session.progress(f"copying {handle.name} to the {to} arm", 0, None)
-        result = handle.copy_to(to)
+        result = handle.copy_to(to, session.progress.of(f"copying {handle.name} to the {to} arm", handle.row_count))
     seconds = time.monotonic() - started
     line = f"{result.rows_in:,} rows copied to the {to} arm in {seconds:.1f} s, digests equal; version {result.version}"
     if not result.committed:
