@@ -25,11 +25,11 @@ def go_through(scene: Scene, subject: Subject, injection: Injection, mode: str, 
     expected = after(mode, before) if written else before
     # The outcome may still be open here.
     assert subject.ids() == expected
-    subject.assert_nothing_is_missing()
+    subject.assert_whole()
 
     scene.proxy.clear()
     injection.release()
-    subject.assert_nothing_is_missing()
+    subject.assert_whole()
     scene.settle()
     assert subject.ids() == subject.main_ids() == expected
 
@@ -38,7 +38,7 @@ def go_through(scene: Scene, subject: Subject, injection: Injection, mode: str, 
     subject.write([99], "append")
     assert subject.ids() == subject.main_ids() == sorted([*after(mode, before), 99])
     assert subject.branches() == []
-    subject.assert_nothing_is_missing()
+    subject.assert_whole()
     return written
 
 
@@ -62,6 +62,14 @@ def test_c02_no_good_answer_at_all(scene: Scene, fault: Fault, mode: str, step: 
     # What was decided stands. What was not stands only if it arrived in spite of what was answered.
     arrives = fault.forwards > 0
     assert go_through(scene, subject, injection, mode, BORN) == (step == "publish" or arrives)
+
+
+@EVERY_MODE
+def test_a_write_without_trouble_costs_five_requests(scene: Scene, mode: str) -> None:
+    subject = scene.subject(born=BORN)
+    before = len(scene.proxy.seen)
+    subject.write(MORE, mode)
+    assert [request.method for request in scene.proxy.seen[before:]] == ["GET", "GET", "POST", "GET", "POST"]
 
 
 FIRST_WRITE = {

@@ -105,11 +105,14 @@ class Subject:
         table = self.table()
         return [] if table is None else sorted(set(table.metadata.refs) - {"main"})
 
-    def assert_nothing_is_missing(self) -> None:
-        """Every file that any snapshot names is there, and every snapshot can be scanned in full."""
+    def assert_whole(self) -> None:
+        """Each version was committed once, every file that a snapshot names is there, and all can be scanned in full."""
         table = self.table()
-        for snapshot in table.metadata.snapshots if table is not None else ():
-            assert table is not None
+        if table is None:
+            return
+        prepared = [snapshot.summary["lakeward.version"] for snapshot in table.metadata.snapshots if snapshot.summary]
+        assert len(prepared) == len(set(prepared)), f"a version was committed twice: {prepared}"
+        for snapshot in table.metadata.snapshots:
             named = [snapshot.manifest_list]
             for manifest in snapshot.manifests(table.io):
                 named.append(manifest.manifest_path)
