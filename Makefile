@@ -46,7 +46,7 @@ $(PROJECT): $(LOCKED)
 	@echo "setup: done"
 
 demo: setup ## real data from a SQL pipeline into Postgres rows, then into an Iceberg table
-	@$(BIN)/lakeward demo
+	@$(BIN)/lakeward demo --home lakeward-demo $(ARGS)
 
 test: setup ## the tests (ARGS="-k name" for some)
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
@@ -63,7 +63,7 @@ types: setup
 	@$(BIN)/mypy --strict src
 
 layers: setup
-	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/lint-imports --no-logo --no-cache
 
 tidy: setup
 	@$(BIN)/python -m pytest -q tests/unit/test_tidy.py
