@@ -106,7 +106,7 @@ class Subject:
         return [] if table is None else sorted(set(table.metadata.refs) - {"main"})
 
     def assert_whole(self) -> None:
-        """Each version was committed once, every file that a snapshot names is there, and all can be scanned in full."""
+        """Each version was committed once, every file that a snapshot names is there, and all can be read in full."""
         table = self.table()
         if table is None:
             return
