@@ -133,11 +133,11 @@ def test_a_slot_that_stays_taken_is_a_named_timeout(shared_url: str, arm: ArmUnd
         holder = pool.submit(dataset.write, [{"id": 1}], audit=hold)
         assert entered.wait(30)
         try:
-            ledger = arm.workspace.ledger
-            waited, ledger._lock_timeout_seconds = ledger._lock_timeout_seconds, 0.2
+            slots = arm.workspace.storage.protocol._slots
+            waited, slots._timeout_seconds = slots._timeout_seconds, 0.2
             with pytest.raises(ConflictError, match="is being written by") as caught:
                 dataset.write([{"id": 2}])
-            ledger._lock_timeout_seconds = waited
+            slots._timeout_seconds = waited
         finally:
             leave.set()
         assert caught.value.exit_code == 6

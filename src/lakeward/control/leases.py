@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-from lakeward.errors import LakewardError, LockTimeout
+from lakeward.errors import LakewardError
 
 log = logging.getLogger("lakeward.leases")
 
@@ -98,31 +97,6 @@ def _exists(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def lock_timeout(dataset: str, waited: float, holder: Mapping[str, Any] | None) -> LockTimeout:
-    """Return the error of a writer that waited `waited` seconds in vain, for the holder that the ledger names."""
-    if holder is None:
-        return LockTimeout(
-            f"dataset {dataset} had other writers for {waited:.1f} s",
-            safe="nothing was written",
-            next_step="repeat, or raise ledger.lock_timeout_seconds",
-            dataset=dataset,
-        )
-    owner = Owner.from_json(holder["owner"])
-    what = f"pipeline {holder['pipeline']}" if holder["pipeline"] else holder["writer"]
-    return LockTimeout(
-        f"dataset {dataset} is being written by {owner} for {holder['age_seconds']:.1f} s "
-        f"({what}, build {holder['build_id']}); waited {waited:.1f} s",
-        safe="nothing was written",
-        next_step="wait for it, or `lakeward ledger list` to see who holds what",
-        dataset=dataset,
-        holder=str(owner),
-        host=owner.host,
-        pid=owner.pid,
-        age_seconds=holder["age_seconds"],
-        build=str(holder["build_id"]),
-    )
 
 
 class Heartbeat:

@@ -17,9 +17,8 @@ from collections.abc import Sequence
 import psycopg
 import sqlalchemy
 
-from lakeward.clock import Clock
 from lakeward.control.db import Database, Queries
-from lakeward.control.leases import Heartbeat, Owner, lock_timeout
+from lakeward.control.leases import Heartbeat, Owner
 from lakeward.control.records import (
     ArmVersion,
     Decision,
@@ -32,8 +31,6 @@ from lakeward.errors import ConflictError, Diverged, LeaseLost, RouteChanged
 
 QUERIES = Queries.beside(__file__)
 
-FIRST_POLL_SECONDS = 0.005
-LONGEST_POLL_SECONDS = 0.25
 TAKE_OVER_MILLISECONDS = 2000
 """How long taking over waits for what the old owner still has under way in Postgres."""
 
@@ -45,24 +42,22 @@ class Ledger:
 
     Args:
         database: where the ledger is.
-        clock: for waiting; it decides nothing.
         lease_seconds: how long an owner that shows no sign of life keeps its transaction.
-        lock_timeout_seconds: how long a writer waits for a dataset's open slot.
     """
 
-    def __init__(
-        self, database: Database, clock: Clock, *, lease_seconds: float = 60.0, lock_timeout_seconds: float = 300.0
-    ) -> None:
+    def __init__(self, database: Database, *, lease_seconds: float = 60.0) -> None:
         self._database = database
-        self._clock = clock
         self._lease_seconds = lease_seconds
-        self._lock_timeout_seconds = lock_timeout_seconds
         self._owner = Owner.current()
 
     # Intent ----------------------------------------------------------------------------------------------------------
 
-    def try_open(self, intent: Intent) -> OpenTransaction | None:
-        """Open a transaction, or return None if another one is open on the dataset.
+    def try_open(self, intent: Intent, ticket: int | None = None) -> OpenTransaction | None:
+        """Open a transaction, or return None if another one is open on the dataset or others wait in front.
+
+        Args:
+            intent: what to open.
+            ticket: the place in the dataset's line of waiters (see `Slots`); None: behind everybody.
 
         Raises:
             Diverged: another engine moved the table; nothing is written until that is resolved.
@@ -98,6 +93,7 @@ class Ledger:
                         ),
                         "owner": json.dumps(self._owner.to_json()),
                         "lease_seconds": self._lease_seconds,
+                        "ticket": ticket,
                     },
                 )
                 .mappings()
@@ -123,25 +119,6 @@ class Ledger:
             verb=intent.verb,
             windows=dict(intent.windows),
         )
-
-    def wait_for_slot(self, intent: Intent, started: float, poll: float) -> float:
-        """Wait a moment for the dataset's slot and return the next moment's length in seconds.
-
-        Args:
-            intent: what waits.
-            started: when it began to wait, by this ledger's clock.
-            poll: the last moment's length; 0 at first.
-
-        Raises:
-            LockTimeout: it has waited too long; names the holder.
-        """
-        waited = self._clock.monotonic() - started
-        if waited >= self._lock_timeout_seconds:
-            holders = self._database.fetch(QUERIES["holder"], {"dataset_id": intent.dataset_id})
-            raise lock_timeout(intent.dataset, waited, dict(holders[0]) if holders else None)
-        poll = min(max(poll * 2, FIRST_POLL_SECONDS), LONGEST_POLL_SECONDS)
-        self._clock.sleep(min(poll, self._lock_timeout_seconds - waited))
-        return poll
 
     # While it is open ------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ FROM lakeward.datasets d JOIN lakeward.routes r ON r.dataset_id = d.id
 WHERE d.id = :dataset_id FOR NO KEY UPDATE OF d FOR SHARE OF r;
 
 -- name: open
--- Intent: takes the dataset's open slot, if it is free, with a lease.
+-- Intent: takes the dataset's open slot with a lease, if it is free and nobody who is still there came before.
 -- A version that is committed and not yet published keeps the slot: a next one would start from a snapshot that `main` is
 -- not at yet, and take that for another engine's hand. Whoever waits publishes it.
 WITH opened AS (
@@ -23,6 +23,9 @@ WITH opened AS (
           WHERE t.dataset_id = :dataset_id) AS newest
     WHERE NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t
                       WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.published_at IS NULL)
+      AND NOT EXISTS (SELECT 1 FROM lakeward.slot_waiters w
+                      WHERE w.dataset_id = :dataset_id AND w.alive_until > clock_timestamp()
+                        AND (CAST(:ticket AS bigint) IS NULL OR w.ticket < :ticket))
     ON CONFLICT DO NOTHING
     RETURNING id, version, fence, opened_at
 ), leased AS (
@@ -30,13 +33,6 @@ WITH opened AS (
     SELECT id, fence, CAST(:owner AS jsonb), clock_timestamp() + :lease_seconds * interval '1 second' FROM opened
 )
 SELECT id, version, fence, opened_at FROM opened;
-
--- name: holder
-SELECT t.id, t.version, t.build_id, t.pipeline, t.writer, l.owner, l.fence,
-       extract(epoch FROM clock_timestamp() - l.acquired_at)::float8 AS age_seconds,
-       l.lease_until <= clock_timestamp() AS expired
-FROM lakeward.dataset_transactions t JOIN lakeward.leases l ON l.transaction_id = t.id
-WHERE t.dataset_id = :dataset_id AND t.status = 'open';
 
 -- name: renew
 -- Heartbeat. A lease that ran out is not renewed: somebody may be taking it over right now.

@@ -24,6 +24,7 @@ from lakeward.clock import Clock, Faults, Ids
 from lakeward.control.leases import Heartbeat
 from lakeward.control.ledger import Ledger, lease_lost
 from lakeward.control.records import ArmVersion, Decision, Intent, OpenTransaction
+from lakeward.control.slots import Slots
 from lakeward.control.tree import Tree
 from lakeward.errors import (
     DatabaseUnavailable,
@@ -65,6 +66,7 @@ class WriteProtocol:
         self,
         tree: Tree,
         ledger: Ledger,
+        slots: Slots,
         arms: Mapping[str, StorageArm],
         recovery: Recovery,
         *,
@@ -74,6 +76,7 @@ class WriteProtocol:
     ) -> None:
         self._tree = tree
         self._ledger = ledger
+        self._slots = slots
         self._arms = arms
         self._recovery = recovery
         self._clock = clock
@@ -151,15 +154,10 @@ class WriteProtocol:
             pipeline=pipeline,
             windows=output.windows,
         )
-        started, poll = self._clock.monotonic(), 0.0
-        while True:
-            # Always first: leftovers of an earlier version must be gone before there is a later one.
-            self._recovery.recover(dataset.id)
-            opened = self._ledger.try_open(intent)
-            if opened is not None:
-                self._faults.at("intent:opened")
-                return opened
-            poll = self._ledger.wait_for_slot(intent, started, poll)
+        # Recovery always first: leftovers of an earlier version must be gone before there is a later one.
+        opened = self._slots.take(intent, lambda: self._recovery.recover(dataset.id))
+        self._faults.at("intent:opened")
+        return opened
 
     def _compute(self, job: _Job) -> None:
         self._faults.at("compute")

@@ -14,6 +14,7 @@ from lakeward.control.db import Database
 from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.control.ledger import Ledger
 from lakeward.control.schema import migrate
+from lakeward.control.slots import Slots
 from lakeward.control.tree import Tree
 from lakeward.discovery import discover
 from lakeward.errors import HomeNotWritable, SettingsError
@@ -127,12 +128,8 @@ def _assemble(
     database = _database(settings, home, undo)
     migrate(database)
     tree = Tree(database)
-    ledger = Ledger(
-        database,
-        clock,
-        lease_seconds=settings.ledger.lease_seconds,
-        lock_timeout_seconds=settings.ledger.lock_timeout_seconds,
-    )
+    ledger = Ledger(database, lease_seconds=settings.ledger.lease_seconds)
+    slots = Slots(database, ledger, clock, timeout_seconds=settings.ledger.lock_timeout_seconds)
     if home is not None:
         scratch = home / "scratch"
     else:
@@ -150,7 +147,7 @@ def _assemble(
     context = ArmContext(database, ledger, storage_settings, duck, ids, faults)
     made = {name: arm(context) for name, arm in arms_by_name.items()}
     recovery = Recovery(tree, ledger, made, faults)
-    protocol = WriteProtocol(tree, ledger, made, recovery, clock=clock, ids=ids, faults=faults)
+    protocol = WriteProtocol(tree, ledger, slots, made, recovery, clock=clock, ids=ids, faults=faults)
     storage = Storage(tree, Routing(ledger, made), protocol)
     engine = DuckDBEngine(
         memory_limit=settings.compute.memory_limit, threads=settings.compute.threads, temp_directory=scratch

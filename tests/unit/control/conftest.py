@@ -11,7 +11,6 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from lakeward.clock import SystemClock
 from lakeward.control.db import Database
 from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.control.ledger import Ledger
@@ -92,7 +91,7 @@ def tree(database: Database) -> Tree:
 @pytest.fixture
 def ledger(database: Database) -> Ledger:
     """The ledger in `database`."""
-    return Ledger(database, SystemClock())
+    return Ledger(database)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import uuid
@@ -13,11 +12,10 @@ import pytest
 import sqlalchemy
 
 from lakeward.control.db import Database
-from lakeward.control.ledger import LONGEST_POLL_SECONDS, Ledger
+from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Counts, OpenTransaction, Window
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ConflictError, Diverged, LeaseLost, LockTimeout, RouteChanged
-from lakeward.testing import FakeClock
 from lakeward.types.schema import Schema
 from support.ledger import expire, head, intent_on, one_row, opened, rows, state
 
@@ -29,7 +27,7 @@ Write = Callable[[DatasetRecord], OpenTransaction]
 @pytest.fixture
 def other(database: Database) -> Ledger:
     """The ledger as another process sees it."""
-    return Ledger(database, FakeClock())
+    return Ledger(database)
 
 
 # Intent ---------------------------------------------------------------------------------------------------------------
@@ -85,27 +83,6 @@ def test_diverged_dataset_is_not_opened(ledger: Ledger, dataset: DatasetRecord, 
         ledger.try_open(intent_on(dataset))
 
 
-def test_waiting_for_the_slot_names_the_holder(database: Database, dataset: DatasetRecord) -> None:
-    clock = FakeClock()
-    ledger = Ledger(database, clock, lock_timeout_seconds=3.0)
-    build = uuid.uuid4()
-    ledger.try_open(intent_on(dataset, build=build, pipeline="orders_daily"))
-    rows(database, "UPDATE lakeward.leases SET acquired_at = clock_timestamp() - interval '90 seconds'")
-    started, poll = clock.monotonic(), 0.0
-    with pytest.raises(LockTimeout) as caught:
-        while True:
-            poll = ledger.wait_for_slot(intent_on(dataset), started, poll)
-    assert sum(clock.slept) == pytest.approx(3.0), "it waited as long as it was allowed to, and no longer"
-    assert clock.slept[:4] == [0.005, 0.01, 0.02, 0.04]
-    assert max(clock.slept) == LONGEST_POLL_SECONDS
-    fields = caught.value.fields
-    assert (fields["dataset"], fields["host"]) == ("main.sales.orders", os.uname().nodename)
-    assert (fields["pid"], fields["build"]) == (os.getpid(), str(build))
-    assert 90 <= float(str(fields["age_seconds"])) < 120
-    for part in ("main.sales.orders", str(os.getpid()), "pipeline orders_daily", str(build), "waited 3.0 s"):
-        assert part in str(caught.value)
-
-
 # Lease ----------------------------------------------------------------------------------------------------------------
 
 
@@ -116,7 +93,7 @@ def remaining(database: Database) -> float:
 
 
 def test_heartbeat_renews_the_lease(database: Database, dataset: DatasetRecord) -> None:
-    ledger = Ledger(database, FakeClock(), lease_seconds=0.6)
+    ledger = Ledger(database, lease_seconds=0.6)
     transaction = opened(ledger, dataset)
     with ledger.heartbeat([transaction]) as heartbeat:
         until = time.monotonic() + 1.5
@@ -129,7 +106,7 @@ def test_heartbeat_renews_the_lease(database: Database, dataset: DatasetRecord) 
 
 
 def test_lease_that_ran_out_is_not_renewed(database: Database, dataset: DatasetRecord) -> None:
-    ledger = Ledger(database, FakeClock(), lease_seconds=0.06)
+    ledger = Ledger(database, lease_seconds=0.06)
     transaction = opened(ledger, dataset)
     expire(database)
     with ledger.heartbeat([transaction]) as heartbeat:

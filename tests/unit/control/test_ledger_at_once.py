@@ -18,6 +18,7 @@ import sqlalchemy
 from lakeward.control.db import Database
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import OpenTransaction
+from lakeward.control.slots import Slots
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import LakewardError, LeaseLost, LockTimeout
 from lakeward.testing import FakeClock
@@ -30,7 +31,7 @@ SCHEMA = Schema.declare({"id": "long"})
 @pytest.fixture
 def other(database: Database) -> Ledger:
     """The ledger as another process sees it."""
-    return Ledger(database, FakeClock())
+    return Ledger(database)
 
 
 class Task(threading.Thread):
@@ -231,7 +232,7 @@ def test_writers_of_one_dataset_at_once_lose_nothing(database: Database, dataset
     """Six writers, each in its own loop, with a recoverer in between: every commit is one version and one row."""
 
     def work() -> int:
-        ledger, done = Ledger(database, FakeClock()), 0
+        ledger, done = Ledger(database), 0
         while done < 8:
             transaction = ledger.try_open(intent_on(dataset))
             ledger.unfinished(dataset.id)
@@ -253,7 +254,7 @@ from lakeward.clock import SystemClock
 from lakeward.control.db import Database
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Intent
-ledger = Ledger(Database(sys.argv[1]), SystemClock(), lease_seconds=3600)
+ledger = Ledger(Database(sys.argv[1]), lease_seconds=3600)
 intent = Intent(int(sys.argv[2]), "main.sales.orders", "write", "append", uuid.uuid4(), "api.write")
 print(ledger.try_open(intent).fence, flush=True)
 sys.stdin.read()
@@ -290,6 +291,6 @@ def test_owner_elsewhere_is_judged_by_its_lease_alone(
     )
     assert ledger.unfinished() == []
     with pytest.raises(LockTimeout, match="elsewhere, pid 1"):
-        Ledger(database, FakeClock(), lock_timeout_seconds=0).wait_for_slot(intent_on(dataset), 0.0, 0.0)
+        Slots(database, ledger, FakeClock(), timeout_seconds=0).take(intent_on(dataset), lambda: None)
     expire(database)
     assert len(ledger.unfinished()) == 1

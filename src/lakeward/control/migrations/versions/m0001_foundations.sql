@@ -197,6 +197,14 @@ CREATE TABLE lakeward.leases (
     lease_until timestamptz NOT NULL
 );
 
+-- Writers that wait for a dataset's slot, in the order in which they came.
+CREATE TABLE lakeward.slot_waiters (
+    ticket bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    dataset_id bigint NOT NULL REFERENCES lakeward.datasets,
+    alive_until timestamptz NOT NULL
+);
+CREATE INDEX slot_waiters_line ON lakeward.slot_waiters (dataset_id, ticket);
+
 -- Which versions an arm can serve, and from what. Written by decide: the oracle of freshness.
 CREATE TABLE lakeward.arm_versions (
     dataset_id bigint NOT NULL REFERENCES lakeward.datasets,

@@ -1,0 +1,101 @@
+"""Hands out each dataset's one open slot in the order of arrival, and says who holds it when waiting takes too long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lakeward.clock import Clock
+from lakeward.control.db import Database, Queries
+from lakeward.control.leases import Owner
+from lakeward.control.ledger import Ledger
+from lakeward.control.records import Intent, OpenTransaction
+from lakeward.errors import LockTimeout
+
+QUERIES = Queries.beside(__file__)
+
+FIRST_POLL_SECONDS = 0.005
+LONGEST_POLL_SECONDS = 0.1
+ALIVE_SECONDS = 5.0
+"""A waiter that has not looked for so long is passed by: it was killed, or is stopped."""
+
+
+class Slots:
+    """Waits for datasets' slots.
+
+    Polling, not NOTIFY: a session that listens can't be had from a pooler in transaction mode.
+
+    Args:
+        database: where the line of waiters is.
+        ledger: opens the transaction when it is our turn.
+        clock: for waiting; it decides nothing.
+        timeout_seconds: how long a writer waits.
+    """
+
+    def __init__(self, database: Database, ledger: Ledger, clock: Clock, *, timeout_seconds: float = 300.0) -> None:
+        self._database = database
+        self._ledger = ledger
+        self._clock = clock
+        self._timeout_seconds = timeout_seconds
+
+    def take(self, intent: Intent, tidy: Callable[[], object]) -> OpenTransaction:
+        """Open a transaction as soon as it is this writer's turn.
+
+        Args:
+            intent: what to open.
+            tidy: called before each try: removes what a dead holder left.
+
+        Raises:
+            LockTimeout: it has waited too long; names the holder.
+            Diverged: nothing may be written to the dataset now.
+        """
+        started = self._clock.monotonic()
+        ticket: int | None = None
+        poll = FIRST_POLL_SECONDS
+        try:
+            while True:
+                tidy()
+                opened = self._ledger.try_open(intent, ticket)
+                if opened is not None:
+                    return opened
+                waited = self._clock.monotonic() - started
+                if waited >= self._timeout_seconds:
+                    holders = self._database.fetch(QUERIES["holder"], {"dataset_id": intent.dataset_id})
+                    raise _timeout(intent.dataset, waited, dict(holders[0]) if holders else None)
+                ticket = self._stand(intent, ticket)
+                self._clock.sleep(min(poll, self._timeout_seconds - waited))
+                poll = min(poll * 2, LONGEST_POLL_SECONDS)
+        finally:
+            if ticket is not None:
+                self._database.fetch(QUERIES["leave"], {"ticket": ticket, "dataset_id": intent.dataset_id})
+
+    def _stand(self, intent: Intent, ticket: int | None) -> int:
+        alive = {"alive_seconds": ALIVE_SECONDS}
+        if ticket is not None and self._database.fetch(QUERIES["still_there"], {"ticket": ticket, **alive}):
+            return ticket
+        return int(self._database.fetch(QUERIES["stand"], {"dataset_id": intent.dataset_id, **alive})[0]["ticket"])
+
+
+def _timeout(dataset: str, waited: float, holder: Mapping[str, Any] | None) -> LockTimeout:
+    """Return the error of a writer that waited in vain, for the holder that the ledger names."""
+    if holder is None:
+        return LockTimeout(
+            f"dataset {dataset} had other writers for {waited:.1f} s",
+            safe="nothing was written",
+            next_step="repeat, or raise ledger.lock_timeout_seconds",
+            dataset=dataset,
+        )
+    owner = Owner.from_json(holder["owner"])
+    what = f"pipeline {holder['pipeline']}" if holder["pipeline"] else holder["writer"]
+    return LockTimeout(
+        f"dataset {dataset} is being written by {owner} for {holder['age_seconds']:.1f} s "
+        f"({what}, build {holder['build_id']}); waited {waited:.1f} s",
+        safe="nothing was written",
+        next_step="wait for it, or `lakeward ledger list` to see who holds what",
+        dataset=dataset,
+        holder=str(owner),
+        host=owner.host,
+        pid=owner.pid,
+        age_seconds=holder["age_seconds"],
+        build=str(holder["build_id"]),
+    )
