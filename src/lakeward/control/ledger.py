@@ -282,6 +282,10 @@ class Ledger:
                 connection.execute(QUERIES["release"], {"id": transaction_id, "fence": fence})
         return done is not None
 
+    def let_go(self, transaction_id: int, fence: int) -> None:
+        """End our lease on an open transaction that we can't tidy up, for recovery to take it over at once."""
+        self._database.fetch(QUERIES["let_go"], {"id": transaction_id, "fence": fence})
+
     # Recovery --------------------------------------------------------------------------------------------------------
 
     def unfinished(self, dataset_id: int | None = None) -> list[Unfinished]:

@@ -111,6 +111,9 @@ ON CONFLICT (dataset_id, source_id) DO UPDATE SET version = excluded.version;
 -- name: release
 DELETE FROM lakeward.leases WHERE transaction_id = :id AND fence = :fence;
 
+-- name: let_go
+UPDATE lakeward.leases SET lease_until = clock_timestamp() WHERE transaction_id = :id AND fence = :fence;
+
 -- name: lock_wait
 -- For this transaction only. A stopped process can hold its row for ever; whoever wants to take over must not hang with it.
 SELECT set_config('lock_timeout', CAST(:milliseconds AS text), true);

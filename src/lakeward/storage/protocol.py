@@ -30,6 +30,7 @@ from lakeward.errors import (
     DatabaseUnavailable,
     Diverged,
     EmptyReplace,
+    LakewardError,
     OutcomeUnknown,
     StorageError,
     UsageError,
@@ -270,6 +271,14 @@ class WriteProtocol:
                 transaction.dataset,
                 error,
             )
+            self._let_go(transaction)
+
+    def _let_go(self, transaction: OpenTransaction) -> None:
+        """End our lease, so that recovery need not wait for it: this process lives, and looks like a busy owner."""
+        try:
+            self._ledger.let_go(transaction.id, transaction.fence)
+        except LakewardError as error:
+            log.warning("the lease on dataset %s ends by itself: %s", transaction.dataset, error)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from lakeward.clock import Faults
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Unfinished
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import Diverged
+from lakeward.errors import Diverged, StorageError
 from lakeward.storage.arm import StorageArm
 from lakeward.storage.table import table_ref
 
@@ -42,16 +42,26 @@ class Recovery:
     def recover(self, dataset_id: int | None = None) -> list[Recovered]:
         """Recover one dataset, or all of them; repeating it does nothing more.
 
+        What can't be recovered now does not keep the others from it; it is told at the end.
+
         Raises:
-            CatalogError: the Iceberg catalog did not answer; nothing is lost, and the next recovery goes on.
+            StorageError: an arm did not answer, the first one's error; nothing is lost, and the next recovery goes on.
         """
         done: list[Recovered] = []
+        failed: list[StorageError] = []
         for left in self._ledger.unfinished(dataset_id):
             record = self._tree.by_id(left.dataset_id)
-            outcome = self._abort(record, left) if left.status == "open" else self._publish_again(record, left)
+            try:
+                outcome = self._abort(record, left) if left.status == "open" else self._publish_again(record, left)
+            except StorageError as error:
+                log.warning("dataset %s: version %d can't be recovered now: %s", record.name, left.version, error)
+                failed.append(error)
+                continue
             if outcome is not None:
                 done.append(Recovered(record.name, left.version, outcome))
                 log.warning("recovered dataset %s: version %d %s", record.name, left.version, outcome)
+        if failed:
+            raise failed[0]
         return done
 
     def publish(self, dataset_id: int, transaction_id: int, arm: str, version: int) -> None:
@@ -74,7 +84,12 @@ class Recovery:
         self._ledger.mark_published(transaction_id)
 
     def _abort(self, record: DatasetRecord, left: Unfinished) -> str | None:
-        self._arms[left.arm].discard(table_ref(record), left.version)
+        try:
+            self._arms[left.arm].discard(table_ref(record), left.version)
+        except StorageError:
+            # Taking over gave us a lease of our own; the next recovery, perhaps in another process, need not wait for it.
+            self._ledger.let_go(left.id, left.fence)
+            raise
         self._faults.at("recover:discarded")
         ended = self._ledger.abort(left.id, left.fence, "its owner stopped without deciding")
         return "aborted" if ended else None

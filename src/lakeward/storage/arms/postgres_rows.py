@@ -26,7 +26,7 @@ from lakeward.storage.identity import IDENTITY_FIELDS, IdentityCounter, with_ide
 from lakeward.storage.pump import prefetched
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import Digest, postgres_digest_sql
-from lakeward.types.jsonb import decode, encode_sql, read_columns
+from lakeward.types.jsonb import decode, encode_sql, read_columns, unpacked
 from lakeward.types.schema import CREATED_AT, IDENTITY_COLUMNS, ROW_ID, ROW_INDEX, VERSION, Schema
 from lakeward.types.table import arrow_schema
 
@@ -39,7 +39,7 @@ _IDENTITY_SQL = {
     CREATED_AT: sql.SQL("created_at"),
     VERSION: sql.SQL("coalesce(origin, version)"),
 }
-_INTEGER = sql.SQL("(data ->> {name})::bigint {operator} {value}")
+_INTEGER = sql.SQL("(document ->> {name})::bigint {operator} {value}")
 
 
 class PostgresRowsArm(StorageArm):
@@ -184,7 +184,10 @@ class PostgresRowsArm(StorageArm):
         target: pa.Schema,
         conjuncts: Sequence[Conjunct],
     ) -> pa.RecordBatchReader:
-        select = [read_columns(columns, columns.names), *(_IDENTITY_SQL[name] for name in identity)]
+        select = [
+            read_columns(columns, columns.names, sql.Identifier("document")),
+            *(_IDENTITY_SQL[name] for name in identity),
+        ]
         where: list[sql.Composable] = [
             _INTEGER.format(
                 name=sql.Literal(conjunct.column),
@@ -192,10 +195,23 @@ class PostgresRowsArm(StorageArm):
                 value=sql.Literal(conjunct.value),
             )
             for conjunct in conjuncts
+            if conjunct.column not in _IDENTITY_SQL
         ]
-        query = sql.SQL("SELECT {} FROM ({}) AS seen WHERE {}").format(
+        counters = [
+            sql.SQL("{} {} {}").format(
+                _IDENTITY_SQL[conjunct.column], sql.SQL(conjunct.operator), sql.Literal(conjunct.value)
+            )
+            for conjunct in conjuncts
+            if conjunct.column in _IDENTITY_SQL
+        ]
+        # A document of more than 2 kB is stored compressed, and every `->>` on it would unpack it again. The quoted offset
+        # keeps the planner from copying the unpacking into each of them.
+        query = sql.SQL(
+            "SELECT {} FROM (SELECT *, {} AS document FROM ({}) AS seen OFFSET '0') AS unpacked WHERE {}"
+        ).format(
             sql.SQL(", ").join(select),
-            _visible(table, version, since),
+            unpacked(sql.Identifier("data")),
+            _visible(table, version, since, counters),
             sql.SQL(" AND ").join(where or [sql.SQL("true")]),
         )
         width = len(columns.columns)
@@ -252,8 +268,10 @@ def _chunks(batches: pa.RecordBatchReader) -> Iterator[list[pa.RecordBatch]]:
         yield chunk
 
 
-def _visible(table: TableRef, version: ArmVersion, since: int | None) -> sql.Composable:
-    """Return a query of the rows that are seen at a version."""
+def _visible(
+    table: TableRef, version: ArmVersion, since: int | None, more: Sequence[sql.Composable] = ()
+) -> sql.Composable:
+    """Return a query of the rows that are seen at a version and meet `more` conditions."""
     conditions = [
         sql.SQL("dataset_id = {}").format(sql.Literal(table.dataset_id)),
         sql.SQL("version BETWEEN {} AND {}").format(
@@ -265,4 +283,5 @@ def _visible(table: TableRef, version: ArmVersion, since: int | None) -> sql.Com
     ]
     if since is not None:
         conditions.append(sql.SQL("(origin IS NULL OR origin > {})").format(sql.Literal(since)))
+    conditions += more
     return sql.SQL("SELECT * FROM lakeward.dataset_rows WHERE {}").format(sql.SQL(" AND ").join(conditions))
