@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -12,6 +12,7 @@ from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ParityMismatch, SchemaError, UnknownObject, UsageError
 from lakeward.storage.arm import Scan
 from lakeward.storage.filters import parse_filter
+from lakeward.storage.first_rows import first_rows
 from lakeward.storage.identity import with_identity
 from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.requests import VERBS, BuildResult, Output, PreparedVersion, ReadRequest, WriteResult
@@ -88,10 +89,27 @@ class Storage:
         place = self.routing.resolve(dataset, request.arm, request.version)
         log.debug("%s reads dataset %s: %s", reader, dataset.name, place)
         if place is None:
-            schema = arrow_schema(dataset.schema.select(scan.columns))
-            schema = with_identity(schema) if scan.identity else schema
-            return pa.RecordBatchReader.from_batches(schema, iter(()))
+            return pa.RecordBatchReader.from_batches(_schema(dataset, scan), iter(()))
         return place.arm.scan(table_ref(dataset), place.version, scan)
+
+    def first_rows(
+        self, dataset: DatasetRecord, count: int, request: ReadRequest = WHOLE, *, reader: str = "api.preview"
+    ) -> pa.Table:
+        """Return the first `count` rows that `request` describes, in the order of `__row_index`.
+
+        The arguments and errors are those of `read`. Where the arm can tell positions apart without reading the rows,
+        those further back are not read.
+        """
+        dataset = self._tree.by_id(dataset.id)
+        scan = _scan(dataset, request)
+        place = self.routing.resolve(dataset, request.arm, request.version)
+        log.debug("%s reads the first rows of dataset %s: %s", reader, dataset.name, place)
+        schema = _schema(dataset, scan)
+        if place is None or count == 0:
+            return schema.empty_table()
+        positions = dataset.next_row_index if place.version.version == dataset.head_version else None
+        found = first_rows(place, table_ref(dataset), replace(scan, identity=True), count, positions)
+        return found.select(schema.names)
 
     def digest(self, dataset: DatasetRecord, *, arm: str | None = None, version: int | None = None) -> Digest:
         """Compute the digest of one version from the rows of one arm (None: the one that serves)."""
@@ -229,6 +247,11 @@ def _scan(dataset: DatasetRecord, request: ReadRequest) -> Scan:
     dataset.schema.select(columns)
     where = parse_filter(request.where, dataset.schema, dataset.name) if request.where is not None else None
     return Scan(tuple(columns), request.identity, request.since, where)
+
+
+def _schema(dataset: DatasetRecord, scan: Scan) -> pa.Schema:
+    schema = arrow_schema(dataset.schema.select(scan.columns))
+    return with_identity(schema) if scan.identity else schema
 
 
 def _mismatch(parity: Parity) -> ParityMismatch:

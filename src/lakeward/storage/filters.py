@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 
 from lakeward.errors import SqlError
-from lakeward.types.schema import IDENTITY_COLUMNS, Schema
+from lakeward.types.schema import IDENTITY_COLUMNS, ROW_ID, ROW_INDEX, VERSION, Schema
 
 # Scalar functions that look outside the row: none of them has a place in a row filter.
 _FORBIDDEN_FUNCTIONS = frozenset(
@@ -29,6 +29,7 @@ _FORBIDDEN_FUNCTIONS = frozenset(
         "nextval",
     }
 )
+_COUNTERS = (ROW_INDEX, ROW_ID, VERSION)
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
     exp.GT: ">",
@@ -41,7 +42,10 @@ _MIRRORED = {"=": "=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 @dataclass(frozen=True)
 class Conjunct:
-    """One top-level `column <operator> integer` of a predicate; a row for which it is not true can't be wanted."""
+    """One top-level `column <operator> integer` of a predicate; a row for which it is not true can't be wanted.
+
+    The column is one of the dataset's, or `__row_index`, `__row_id` or `__version`.
+    """
 
     column: str
     operator: str
@@ -105,6 +109,16 @@ def parse_filter(text: str, schema: Schema, dataset: str) -> Filter:
     return Filter(predicate.sql(dialect="duckdb"), tuple(columns), tuple(_conjuncts(predicate, schema, known)))
 
 
+def below(where: Filter | None, position: int) -> Filter:
+    """Return a filter narrowed to rows whose `__row_index` is less than `position`."""
+    first = f"{ROW_INDEX} < {position}"
+    conjunct = Conjunct(ROW_INDEX, "<", position)
+    if where is None:
+        return Filter(first, (ROW_INDEX,), (conjunct,))
+    columns = tuple(dict.fromkeys((*where.columns, ROW_INDEX)))
+    return Filter(f"({where.sql}) AND {first}", columns, (*where.conjuncts, conjunct))
+
+
 def _conjuncts(predicate: exp.Expr, schema: Schema, known: dict[str, str]) -> list[Conjunct]:
     found: list[Conjunct] = []
     for part in predicate.flatten() if isinstance(predicate, exp.And) else [predicate]:
@@ -119,7 +133,7 @@ def _conjuncts(predicate: exp.Expr, schema: Schema, known: dict[str, str]) -> li
         if not isinstance(left, exp.Column) or len(left.parts) != 1 or value is None:
             continue
         name = known[left.name.casefold()]
-        if name in schema.names and schema.column(name).type.kind in ("int", "long"):
+        if name in _COUNTERS or (name in schema.names and schema.column(name).type.kind in ("int", "long")):
             found.append(Conjunct(name, operator, value))
     return found
 

@@ -306,6 +306,13 @@ class Dataset:
         """
         return self.read(columns, where, version, since, identity, arm).read_all()
 
+    def preview(
+        self, rows: int = 10, where: str | None = None, version: int | None = None, identity: bool = False
+    ) -> pa.Table:
+        """Return the first rows in the order in which they were written; the arguments are those of `read`."""
+        request = ReadRequest(where=where, version=version, identity=identity)
+        return self._workspace.storage.first_rows(self.record, rows, request)
+
     def digest(self, arm: str | None = None, version: int | None = None) -> Digest:
         """Compute the order-independent checksum of a version from the rows of an arm (None: the one that serves)."""
         return self._workspace.storage.digest(self.record, arm=arm, version=version)

@@ -35,19 +35,12 @@ def preview(
         bool, typer.Option("--identity", help="Also the identity columns, __row_id and so on.")
     ] = False,
 ) -> None:
-    """Show the first rows, in the order in which the arm gives them. Long values are cut, in text only."""
-    found: list[dict[str, object]] = []
+    """Show the first rows, in the order in which they were written. Long values are cut, in text only."""
     with session.workspace() as workspace:
         handle = workspace.dataset(dataset)
-        with handle.read(where=where, version=version, identity=identity) as reader:
-            names = reader.schema.names
-            while len(found) < rows:
-                try:
-                    batch = reader.read_next_batch()
-                except StopIteration:
-                    break
-                found += batch.slice(0, rows - len(found)).to_pylist()
+        first = handle.preview(rows, where, version, identity)
         name, total = handle.name, handle.row_count
+    names, found = first.column_names, first.to_pylist()
     numbers = [column for column in names if any(isinstance(row[column], int | float) for row in found)]
     lines: list[RenderableType] = [
         table(names, ([row[column] for column in names] for row in found), numbers),

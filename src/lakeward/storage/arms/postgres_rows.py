@@ -204,8 +204,8 @@ class PostgresRowsArm(StorageArm):
             for conjunct in conjuncts
             if conjunct.column in _IDENTITY_SQL
         ]
-        # A document of more than 2 kB is stored compressed, and every `->>` on it would unpack it again. The quoted offset
-        # keeps the planner from copying the unpacking into each of them.
+        # A document of more than 2 kB is stored compressed, and every `->>` on it would unpack it again. The quoted
+        # offset keeps the planner from copying the unpacking into each of them.
         query = sql.SQL(
             "SELECT {} FROM (SELECT *, {} AS document FROM ({}) AS seen OFFSET '0') AS unpacked WHERE {}"
         ).format(
@@ -272,7 +272,7 @@ def _visible(
     table: TableRef, version: ArmVersion, since: int | None, more: Sequence[sql.Composable] = ()
 ) -> sql.Composable:
     """Return a query of the rows that are seen at a version and meet `more` conditions."""
-    conditions = [
+    conditions: list[sql.Composable] = [
         sql.SQL("dataset_id = {}").format(sql.Literal(table.dataset_id)),
         sql.SQL("version BETWEEN {} AND {}").format(
             # A row that was written after `since` became visible after it, too: the index finds it.
