@@ -87,7 +87,7 @@ class Recovery:
         try:
             self._arms[left.arm].discard(table_ref(record), left.version)
         except StorageError:
-            # Taking over gave us a lease of our own; the next recovery, perhaps in another process, need not wait for it.
+            # Taking over gave us a lease of our own, which the next recovery need not wait for.
             self._ledger.let_go(left.id, left.fence)
             raise
         self._faults.at("recover:discarded")

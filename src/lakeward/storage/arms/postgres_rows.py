@@ -170,6 +170,7 @@ class PostgresRowsArm(StorageArm):
             Ledger.hold(connection, task.transaction)
             with connection.cursor().copy(statement) as copy:
                 copy.write(encoder.write_header())
+                self._faults.at("prepare:copy")
                 for batch in chunk:
                     copy.write(encoder.write_batch(batch))
                 copy.write(encoder.finish())
