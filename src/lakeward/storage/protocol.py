@@ -27,10 +27,13 @@ from lakeward.control.records import ArmVersion, Decision, Intent, OpenTransacti
 from lakeward.control.slots import Slots
 from lakeward.control.tree import Tree
 from lakeward.errors import (
+    ConflictError,
+    ControlError,
     DatabaseUnavailable,
     Diverged,
     EmptyReplace,
     LakewardError,
+    LeaseLost,
     OutcomeUnknown,
     StorageError,
     UsageError,
@@ -44,6 +47,26 @@ log = logging.getLogger("lakeward.protocol")
 
 STEPS = ("intent", "compute", "prepare", "audit", "decide", "publish")
 """The steps in order. `Faults.at` is called with `<step>` before each, and with `<step>:<point>` inside some."""
+
+POINTS = (
+    "intent",
+    "intent:opened",
+    "compute",
+    "prepare",
+    "prepare:chunk",
+    "prepare:files",
+    "prepare:committed",
+    "audit",
+    "decide",
+    "decide:committed",
+    "publish",
+    "publish:moved",
+)
+"""Every name that `Faults.at` is called with during a write, in order. The arms name those inside prepare: chunks are
+of the Postgres arm, files and their commit of the Iceberg arm."""
+
+COMMITTED_FROM = "decide:committed"
+"""From this point on a write stands, whatever happens; before it, nothing of it is ever seen."""
 
 DECIDE_LOOKS = 5
 """How often the ledger is asked what became of a decide whose answer was lost."""
@@ -153,6 +176,7 @@ class WriteProtocol:
             writer=writer,
             arm=arm,
             pipeline=pipeline,
+            fingerprint=output.fingerprint,
             windows=output.windows,
         )
         # Recovery always first: leftovers of an earlier version must be gone before there is a later one.
@@ -184,7 +208,13 @@ class WriteProtocol:
 
         parent = self._ledger.newest_arm_version(transaction.dataset_id, transaction.arm)
         task = WriteTask(job.table, transaction, parent, check)
-        job.prepared = self._arms[transaction.arm].prepare(task, job.batches.reader)
+        try:
+            job.prepared = self._arms[transaction.arm].prepare(task, job.batches.reader)
+        except (ConflictError, StorageError, ControlError) as error:
+            # Whoever took over goes on meanwhile, which looks like all sorts of trouble from here.
+            if isinstance(error, LeaseLost) or self._ledger.still_open(transaction):
+                raise
+            raise lease_lost(transaction) from error
 
     def _audit(self, job: _Job) -> None:
         self._faults.at("audit")
@@ -259,8 +289,9 @@ class WriteProtocol:
         """Remove what the job prepared and end its transaction; whatever that can't do, recovery does later."""
         transaction = job.transaction
         try:
-            # Interrupted while it decided, or after: what is committed must not be removed.
-            if not self._ledger.still_open(transaction):
+            # Interrupted while it decided, or after: what is committed must not be removed. What was taken over is
+            # removed once more: a process that woke up late may have prepared it after that was done.
+            if self._ledger.status(transaction) == "committed":
                 return
             self._arms[transaction.arm].discard(job.table, transaction.version)
             self._ledger.abort(transaction.id, transaction.fence, reason)
