@@ -53,6 +53,7 @@ POINTS = (
     "intent:opened",
     "compute",
     "prepare",
+    "prepare:copy",
     "prepare:chunk",
     "prepare:files",
     "prepare:committed",
@@ -62,8 +63,8 @@ POINTS = (
     "publish",
     "publish:moved",
 )
-"""Every name that `Faults.at` is called with during a write, in order. The arms name those inside prepare: chunks are
-of the Postgres arm, files and their commit of the Iceberg arm."""
+"""Every name that `Faults.at` is called with during a write, in order. The arms name those inside prepare: copy (within
+a Postgres transaction) and chunk are of the Postgres arm, files and their commit of the Iceberg arm."""
 
 COMMITTED_FROM = "decide:committed"
 """From this point on a write stands, whatever happens; before it, nothing of it is ever seen."""
