@@ -91,6 +91,7 @@ class Ledger:
                                 for source, window in sorted(intent.windows.items())
                             ]
                         ),
+                        "fingerprint": intent.fingerprint,
                         "owner": json.dumps(self._owner.to_json()),
                         "lease_seconds": self._lease_seconds,
                         "ticket": ticket,

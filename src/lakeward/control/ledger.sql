@@ -16,9 +16,10 @@ WHERE d.id = :dataset_id FOR NO KEY UPDATE OF d FOR SHARE OF r;
 -- not at yet, and take that for another engine's hand. Whoever waits publishes it.
 WITH opened AS (
     INSERT INTO lakeward.dataset_transactions
-        (dataset_id, version, parent_version, kind, verb, arm, build_id, pipeline, writer, route_epoch, fence, windows)
+        (dataset_id, version, parent_version, kind, verb, arm, build_id, pipeline, writer, route_epoch, fence, windows,
+         fingerprint)
     SELECT :dataset_id, newest.version + 1, :parent_version, :kind, :verb, :arm, :build_id, :pipeline, :writer,
-           :route_epoch, nextval('lakeward.fences'), CAST(:windows AS jsonb)
+           :route_epoch, nextval('lakeward.fences'), CAST(:windows AS jsonb), :fingerprint
     FROM (SELECT coalesce(max(t.version), 0) AS version FROM lakeward.dataset_transactions t
           WHERE t.dataset_id = :dataset_id) AS newest
     WHERE NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t

@@ -31,6 +31,8 @@ class Intent:
     arm: str | None = None
     """The arm to write to; None: the route's primary."""
     pipeline: str | None = None
+    fingerprint: str | None = None
+    """What the pipeline means; None: no pipeline writes."""
     windows: Mapping[int, Window] = field(default_factory=dict)
 
 

@@ -17,7 +17,9 @@ from lakeward.pipelines.compile import Compiled, compile_output
 from lakeward.pipelines.graph import Graph, read_graph
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.spec import Pipeline, strategy_classes
+from lakeward.pipelines.up_to_date import UpToDate
 from lakeward.storage.facade import Storage
+from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import BuildResult, Output, ReadRequest
 from lakeward.types.conform import to_reader
 from lakeward.types.schema import Schema
@@ -54,21 +56,29 @@ class Builder:
     """Builds pipelines one at a time.
 
     Args:
-        tree, ledger, storage: of the workspace.
+        tree, ledger, storage, recovery: of the workspace.
         engine: runs the queries.
+        up_to_date: says which pipelines have nothing to do.
         progress: called for every batch of rows.
     """
 
     tree: Tree
     ledger: Ledger
     storage: Storage
+    recovery: Recovery
     engine: Engine
+    up_to_date: UpToDate
     progress: Progress | None = None
     writers: dict[str, str] = field(default_factory=dict)
     """The applied pipeline that writes a dataset, by the dataset's name: for errors."""
 
-    def build(self, pipeline: Pipeline) -> BuildResult:
-        """Run a pipeline once. Its outputs become visible together, or not at all.
+    def build(self, pipeline: Pipeline, fingerprint: str, *, full: bool = False) -> BuildResult:
+        """Run a pipeline once, if it has anything to do. Its outputs become visible together, or not at all.
+
+        Args:
+            pipeline: which one.
+            fingerprint: its own, as it was applied.
+            full: run it even if its outputs are up to date.
 
         Raises:
             UnknownObject: a source does not exist.
@@ -79,12 +89,18 @@ class Builder:
         graph = read_graph(pipeline)
         sources = {name: self.tree.dataset(name) for name in pipeline.sources.values()}
         versions = self._pinned(pipeline, list(sources.values()))
+        standing = self.up_to_date.standing(graph, fingerprint, sources)
+        if standing.reason is None and not full:
+            for dataset_id in standing.unpublished:
+                self.recovery.recover(dataset_id)
+            return BuildResult(None, pipeline.name, ())
         schemas = {name: record.schema for name, record in sources.items()}
         # All of them are described before a dataset is created, so that a wrong one leaves nothing behind.
         needed = [output_schema(graph, index, self.engine, schemas) for index in range(len(pipeline.spec.outputs))]
         failure = _Failure()
         outputs = [
-            self._output(graph, index, schema, sources, versions, failure) for index, schema in enumerate(needed)
+            self._output(graph, index, schema, sources, versions, fingerprint, failure)
+            for index, schema in enumerate(needed)
         ]
         try:
             return self.storage.build(outputs, writer=WRITER, pipeline=pipeline.name)
@@ -115,6 +131,7 @@ class Builder:
         schema: Schema,
         sources: dict[str, DatasetRecord],
         versions: dict[int, int],
+        fingerprint: str,
         failure: _Failure,
     ) -> Output:
         output = graph.pipeline.spec.outputs[index]
@@ -128,6 +145,7 @@ class Builder:
             partial(self._rows, graph.pipeline, dataset, compiled, read, versions, failure),
             allow_empty=output.allow_empty,
             windows={record.id: Window(0, versions[record.id]) for record in read.values()},
+            fingerprint=fingerprint,
         )
 
     def _dataset(self, graph: Graph, index: int, schema: Schema) -> DatasetRecord:

@@ -8,33 +8,47 @@ from pathlib import Path
 
 from lakeward.compute.engine import Engine
 from lakeward.control.db import Database
+from lakeward.control.last_writes import LastWrites
 from lakeward.control.ledger import Ledger
 from lakeward.control.tree import Tree
 from lakeward.errors import SpecError, UnknownObject
 from lakeward.pipelines.build import Builder, Progress
-from lakeward.pipelines.graph import order_pipelines
+from lakeward.pipelines.graph import order_pipelines, read_graph
 from lakeward.pipelines.plan import ADDED, CHANGED, REMOVED, Plan, make_plan
 from lakeward.pipelines.project import Project, load_project
 from lakeward.pipelines.registry import Applied, Registry
 from lakeward.pipelines.spec import Pipeline
+from lakeward.pipelines.up_to_date import UpToDate
 from lakeward.storage.facade import Storage
+from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import BuildResult
+from lakeward.types.schema import name_key
 
 
 class Pipelines:
     """The pipelines of one workspace.
 
     Args:
-        tree, ledger, storage, database: of the workspace.
+        tree, ledger, storage, recovery, database: of the workspace.
         engine: describes and runs the queries.
     """
 
-    def __init__(self, tree: Tree, ledger: Ledger, storage: Storage, engine: Engine, database: Database) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        ledger: Ledger,
+        storage: Storage,
+        recovery: Recovery,
+        engine: Engine,
+        database: Database,
+    ) -> None:
         self._tree = tree
         self._ledger = ledger
         self._storage = storage
+        self._recovery = recovery
         self._engine = engine
         self._registry = Registry(database)
+        self._up_to_date = UpToDate(tree, LastWrites(database))
 
     def load(self, path: str | Path) -> Project:
         """Read the project that `path` is, or lies in.
@@ -72,11 +86,14 @@ class Pipelines:
             self._registry.change(store, remove, actor=actor)
         return plan
 
-    def build(self, names: Sequence[str] | None = None, progress: Progress | None = None) -> list[BuildResult]:
-        """Run applied pipelines, each after those that write what it reads.
+    def build(
+        self, names: Sequence[str] | None = None, *, full: bool = False, progress: Progress | None = None
+    ) -> list[BuildResult]:
+        """Run applied pipelines, each after those that write what it reads. Those that are up to date are left alone.
 
         Args:
             names: which ones; None: all of them.
+            full: run also those that are up to date.
             progress: called for every batch of rows that was computed.
 
         Returns:
@@ -87,24 +104,55 @@ class Pipelines:
             ComputeError: a query failed while it ran; that pipeline's datasets are unchanged.
         """
         readable, chosen = self._ordered(names)
-        writers = {output.dataset: pipeline.name for pipeline in readable for output in pipeline.spec.outputs}
-        builder = Builder(self._tree, self._ledger, self._storage, self._engine, progress, writers)
-        return [builder.build(pipeline) for pipeline in readable if pipeline.name in chosen]
+        writers = {output.dataset: each.name for each, _ in readable for output in each.spec.outputs}
+        builder = Builder(
+            self._tree,
+            self._ledger,
+            self._storage,
+            self._recovery,
+            self._engine,
+            self._up_to_date,
+            progress,
+            writers,
+        )
+        return [
+            builder.build(pipeline, fingerprint, full=full)
+            for pipeline, fingerprint in readable
+            if pipeline.name in chosen
+        ]
 
-    def chosen(self, names: Sequence[str] | None = None) -> list[Pipeline]:
-        """Return the applied pipelines that `build` would run, in its order.
+    def pending(self, names: Sequence[str] | None = None, *, full: bool = False) -> list[tuple[Pipeline, str]]:
+        """Return the applied pipelines that `build` would run, in its order, and why. Changes nothing.
 
         Raises:
-            UnknownObject: a pipeline is not applied.
+            UnknownObject: a pipeline is not applied, or a source does not exist.
         """
         readable, chosen = self._ordered(names)
-        return [pipeline for pipeline in readable if pipeline.name in chosen]
+        found: list[tuple[Pipeline, str]] = []
+        to_be_written: dict[str, str] = {}
+        for pipeline, fingerprint in readable:
+            if pipeline.name not in chosen:
+                continue
+            reason: str | None = "asked for in full"
+            if not full:
+                before = [to_be_written.get(name_key(name)) for name in pipeline.sources.values()]
+                reason = next((f"{name} is built before" for name in before if name is not None), None)
+                reason = reason or self._reason(pipeline, fingerprint)
+            if reason is not None:
+                found.append((pipeline, reason))
+                to_be_written |= {name_key(output.dataset): output.dataset for output in pipeline.spec.outputs}
+        return found
 
-    def _ordered(self, names: Sequence[str] | None) -> tuple[list[Pipeline], set[str]]:
-        """Return every applied pipeline in the order of their datasets, and the names of those that are meant."""
+    def _reason(self, pipeline: Pipeline, fingerprint: str) -> str | None:
+        sources = {name: self._tree.dataset(name) for name in pipeline.sources.values()}
+        return self._up_to_date.standing(read_graph(pipeline), fingerprint, sources).reason
+
+    def _ordered(self, names: Sequence[str] | None) -> tuple[list[tuple[Pipeline, str]], set[str]]:
+        """Return every applied pipeline and its fingerprint, in build order, and the names of those that are meant."""
         applied = self._registry.applied()
         chosen = self._chosen(applied, names)
-        return order_pipelines([each.pipeline for each in applied.values() if each.pipeline is not None]), chosen
+        ordered = order_pipelines([each.pipeline for each in applied.values() if each.pipeline is not None])
+        return [(pipeline, applied[pipeline.name].fingerprint) for pipeline in ordered], chosen
 
     def _chosen(self, applied: Mapping[str, Applied], names: Sequence[str] | None) -> set[str]:
         if not applied:

@@ -47,6 +47,7 @@ class Output:
         rows: opens the stream of business columns in the dataset's Arrow schema; called once, when it is prepared.
         allow_empty: lets `replace` write zero rows.
         windows: per source dataset id, the versions that `rows` reads.
+        fingerprint: what the pipeline that writes it means; None: no pipeline does.
         audit: looks at the prepared version and raises to refuse it.
     """
 
@@ -55,6 +56,7 @@ class Output:
     rows: Callable[[], pa.RecordBatchReader]
     allow_empty: bool = False
     windows: Mapping[int, Window] = field(default_factory=dict)
+    fingerprint: str | None = None
     audit: Callable[[PreparedVersion], None] | None = None
 
 
@@ -102,8 +104,25 @@ class WriteResult:
 
 @dataclass(frozen=True)
 class BuildResult:
-    """What one build did: its outputs became visible together."""
+    """What one build did: its outputs became visible together.
 
-    build_id: uuid.UUID
+    A pipeline whose outputs were up to date has no `build_id` and no `transactions`: there was no build.
+    """
+
+    build_id: uuid.UUID | None
     pipeline: str | None
     transactions: tuple[WriteResult, ...]
+
+    @property
+    def up_to_date(self) -> bool:
+        """Whether there was nothing to build."""
+        return self.build_id is None
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return {
+            "build_id": str(self.build_id) if self.build_id else None,
+            "pipeline": self.pipeline,
+            "up_to_date": self.up_to_date,
+            "transactions": [each.to_json() for each in self.transactions],
+        }

@@ -159,7 +159,7 @@ def _assemble(
         ledger=ledger,
         storage=storage,
         recovery=recovery,
-        pipelines=Pipelines(tree, ledger, storage, engine, database),
+        pipelines=Pipelines(tree, ledger, storage, recovery, engine, database),
         close=_once(undo.pop_all().close),
     )
 

@@ -164,14 +164,14 @@ class Workspace:
         return self.pipelines.apply(self.pipelines.load(Path(project)), actor())
 
     def build(self, *names: str, full: bool = False, progress: Progress | None = None) -> list[BuildResult]:
-        """Run applied pipelines in the order of their datasets.
+        """Run applied pipelines in the order of their datasets, and leave alone those whose outputs are up to date.
 
         Args:
             names: which; none: all of them.
-            full: read every source from its beginning. Every strategy that exists so far does that anyway.
+            full: run also those that are up to date. A query that depends on now or on chance needs it.
             progress: is told how many rows of which output were computed so far.
         """
-        return self.pipelines.build(list(names) or None, progress=progress)
+        return self.pipelines.build(list(names) or None, full=full, progress=progress)
 
     # The ledger ------------------------------------------------------------------------------------------------------
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import Annotated, Any
 
 import typer
+from rich.console import RenderableType
 
 from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.session import Session
@@ -20,22 +22,25 @@ def register(app: typer.Typer) -> None:
 def build(
     session: Session,
     names: Annotated[list[str] | None, typer.Argument(metavar="[PIPELINE]...", help="Which; none: all.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="Read every source from its beginning.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Run also those that are up to date.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Run applied pipelines.
+    """Run applied pipelines that have something to do.
 
-    Each runs after those that write what it reads; its outputs become visible together.
+    Each runs after those that write what it reads; its outputs become visible together. A pipeline is up to date, and
+    left alone, if since its last build its definition did not change and nothing was written to its sources, nor to its
+    outputs by hand. That a query depends on the time or on chance, as `now()` and `random()` do, does not count.
     """
     if dry_run:
         with session.workspace() as workspace:
-            pipelines = workspace.pipelines.chosen(names or None)
+            pending = workspace.pipelines.pending(names or None, full=full)
         actions = [
-            f"{output.strategy} {output.dataset} from {', '.join(pipeline.sources.values())} (pipeline {pipeline.name})"
-            for pipeline in pipelines
+            f"{output.strategy} {output.dataset} from {', '.join(pipeline.sources.values())} "
+            f"(pipeline {pipeline.name}): {reason}"
+            for pipeline, reason in pending
             for output in pipeline.spec.outputs
         ]
-        session.show_actions(actions, " ".join(["lakeward build", *(names or [])]))
+        session.show_actions(actions, shlex.join(["lakeward", "build", *(names or []), *(["--full"] if full else [])]))
         return
 
     def told(progress: Any) -> None:
@@ -50,19 +55,9 @@ def build(
         for result in results
         for each in result.transactions
     ]
-    document = {
-        "seconds": round(seconds, 3),
-        "builds": [
-            {
-                "build_id": str(result.build_id),
-                "pipeline": result.pipeline,
-                "transactions": [each.to_json() for each in result.transactions],
-            }
-            for result in results
-        ],
-    }
+    document = {"seconds": round(seconds, 3), "builds": [result.to_json() for result in results]}
     columns = ("pipeline", "dataset", "mode", "rows in", "rows now", "version")
-    steps = [f"lakeward dataset preview {rows[-1][1]}"] if rows else []
-    session.show(
-        document, [table(columns, rows, ("rows in", "rows now", "version")), f"built in {seconds:.1f} s"], steps
-    )
+    lines: list[RenderableType] = [f"pipeline {result.pipeline}: up to date" for result in results if result.up_to_date]
+    if rows:
+        lines += [table(columns, rows, ("rows in", "rows now", "version")), f"built in {seconds:.1f} s"]
+    session.show(document, lines, [f"lakeward dataset preview {rows[-1][1]}"] if rows else [])

@@ -162,6 +162,8 @@ CREATE TABLE lakeward.dataset_transactions (
     route_epoch bigint NOT NULL,
     fence bigint NOT NULL,
     windows jsonb NOT NULL DEFAULT '[]',
+    -- What the pipeline meant when it wrote this: equal ones over equal sources make equal rows.
+    fingerprint text,
     opened_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     committed_at timestamptz,
     published_at timestamptz,

@@ -1,0 +1,46 @@
+"""What the newest rows of datasets were made of: asked of the ledger, never of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakeward.control.db import Database, Queries
+
+QUERIES = Queries.beside(__file__)
+
+
+@dataclass(frozen=True)
+class LastWrite:
+    """The newest committed write of a dataset; copies between its arms, which change no row, are not counted.
+
+    Args:
+        version: the version that it made. Every later one has the same rows.
+        fingerprint: of the pipeline that wrote it; None: no pipeline did.
+        watermarks: up to which version of each source it has read, by dataset id.
+        unpublished: a committed version of the dataset is yet to be published.
+    """
+
+    version: int
+    fingerprint: str | None
+    watermarks: Mapping[int, int]
+    unpublished: bool
+
+
+class LastWrites:
+    """Reads them from the ledger of one workspace."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, dataset_ids: Sequence[int]) -> dict[int, LastWrite]:
+        """Return the last write of each dataset that was ever written, all as they are at one instant."""
+        return {
+            row["dataset_id"]: LastWrite(
+                row["version"],
+                row["fingerprint"],
+                {int(source): version for source, version in row["watermarks"].items()},
+                row["unpublished"],
+            )
+            for row in self._database.fetch(QUERIES["last_writes"], {"ids": list(dataset_ids)})
+        }
