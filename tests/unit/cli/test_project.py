@@ -69,9 +69,21 @@ def test_plan_apply_build_and_again(run: Run, project: Path) -> None:
     assert run("apply").code == 0
     assert run("apply").out == "nothing to apply: the project is as it was applied\n"
     assert run("plan").code == 0
-    assert "replace a.b.d from a.b.c (pipeline one)" in run("build", "--dry-run").out
+    assert "replace a.b.d from a.b.c (pipeline one): a.b.d was never written" in run("build", "--dry-run").out
     built = run("build", "one", "--output", "json").document
     assert built["builds"][0]["pipeline"] == "one" and built["builds"][0]["transactions"][0]["row_count"] == 2
+    again = run("build")
+    assert (again.code, again.out) == (0, "pipeline one: up to date\n")
+    again = run("build", "--output", "json")
+    assert again.code == 0
+    assert again.document["builds"] == [
+        {"build_id": None, "pipeline": "one", "up_to_date": True, "transactions": []},
+    ]
+    assert run("build", "--dry-run").out == "nothing to do\n"
+    assert "asked for in full" in run("build", "one", "--full", "--dry-run").out
+    assert run("dataset", "show", "a.b.d", "--output", "json").document["version"] == 1
+    full = run("build", "--full", "--output", "json").document["builds"][0]
+    assert full["up_to_date"] is False and full["transactions"][0]["version"] == 2
     unknown = run("build", "two")
     assert unknown.code == 2 and "pipeline 'two' is not applied" in unknown.err
     (project / "one.sql").unlink()

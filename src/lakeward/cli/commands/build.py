@@ -29,7 +29,7 @@ def build(
 
     Each runs after those that write what it reads; its outputs become visible together. A pipeline is up to date, and
     left alone, if since its last build its definition did not change and nothing was written to its sources, nor to its
-    outputs by hand. That a query depends on the time or on chance, as `now()` and `random()` do, does not count.
+    outputs by hand. That a query depends on the time or on chance (`now()`, `random()`) is not seen; `--full` runs it.
     """
     if dry_run:
         with session.workspace() as workspace:
