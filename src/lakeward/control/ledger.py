@@ -319,25 +319,20 @@ class Ledger:
         dead = row["owner"] is not None and Owner.from_json(row["owner"]).is_dead()
         if not dead and not row["expired"]:
             return None
-        try:
-            with self._database.transaction() as connection:
-                connection.execute(QUERIES["lock_wait"], {"milliseconds": TAKE_OVER_MILLISECONDS})
-                key = {"id": row["id"], "fence": row["lease_fence"]}
-                if connection.execute(QUERIES["lock_open"], key).one_or_none() is None:
-                    return None
-                return connection.execute(
-                    QUERIES["take_over"],
-                    {
-                        **key,
-                        "dead": dead,
-                        "owner": json.dumps(self._owner.to_json()),
-                        "lease_seconds": self._lease_seconds,
-                    },
-                ).scalar()
-        except ConflictError as error:
-            # Its owner has a chunk under way. Whoever waits for the slot looks again.
-            log.info("transaction %d can't be taken over yet: %s", row["id"], error)
-            return None
+        key = {"id": row["id"], "fence": row["lease_fence"]}
+        claim = {"dead": dead, "owner": json.dumps(self._owner.to_json()), "lease_seconds": self._lease_seconds}
+        for _ in range(2):
+            try:
+                with self._database.transaction() as connection:
+                    connection.execute(QUERIES["lock_wait"], {"milliseconds": TAKE_OVER_MILLISECONDS})
+                    if connection.execute(QUERIES["lock_open"], key).one_or_none() is None:
+                        return None
+                    return connection.execute(QUERIES["take_over"], {**key, **claim}).scalar()
+            except ConflictError as error:
+                # Its owner has a chunk under way, or stopped in the middle of one.
+                log.info("transaction %d can't be taken over yet: %s", row["id"], error)
+                self._database.fetch(QUERIES["end_writers"], {"id": row["id"]})
+        return None
 
     # Reading ---------------------------------------------------------------------------------------------------------
 

@@ -52,7 +52,8 @@ RETURNING l.transaction_id;
 -- name: hold
 -- In each of a writer's own Postgres transactions: the ledger row can't be taken over while this one writes. A lease that
 -- ran out stays so: its owner stops here, and leaves the row to recovery, which one chunk after the other would keep out.
-SELECT 1 FROM lakeward.dataset_transactions t
+-- The advisory lock says which session that is, for `end_writers`.
+SELECT pg_advisory_xact_lock_shared(485178926, CAST(t.id % 2147483647 AS integer)) FROM lakeward.dataset_transactions t
 WHERE t.id = :id AND t.status = 'open' AND t.fence = :fence
   AND EXISTS (SELECT 1 FROM lakeward.leases l WHERE l.transaction_id = t.id AND l.lease_until > clock_timestamp())
 FOR SHARE OF t;
@@ -64,7 +65,9 @@ SELECT 1 FROM lakeward.dataset_transactions WHERE id = :id AND status = 'open' A
 
 -- name: lock_datasets
 -- Decide's first step, since an intent takes the dataset first, too.
-SELECT id FROM lakeward.datasets WHERE id = ANY (CAST(:ids AS bigint[])) ORDER BY id FOR NO KEY UPDATE;
+-- If this process is stopped before it is through, Postgres ends the session: everybody else would wait for it.
+SELECT id, set_config('idle_in_transaction_session_timeout', '30s', true)
+FROM lakeward.datasets WHERE id = ANY (CAST(:ids AS bigint[])) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: hold_route
 -- Decide: a switch of the route waits until we are through, or we see its new epoch.
@@ -122,6 +125,15 @@ SELECT set_config('lock_timeout', CAST(:milliseconds AS text), true);
 -- name: lock_open
 -- Take-over's first step: waits for a chunk or a decide that the owner still has under way.
 SELECT 1 FROM lakeward.dataset_transactions WHERE id = :id AND status = 'open' AND fence = :fence FOR NO KEY UPDATE;
+
+-- name: end_writers
+-- A process that was stopped, or lost its network, in the middle of a chunk holds its row until its session ends, which
+-- Postgres may notice after hours. Its lease ran out, so it could not commit the chunk's rows anyway.
+SELECT pg_terminate_backend(a.pid)
+FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid AND a.datname = current_database()
+WHERE l.locktype = 'advisory' AND l.classid = 485178926 AND l.objsubid = 2
+  AND CAST(l.objid AS bigint) = CAST(:id AS bigint) % 2147483647
+  AND a.pid <> pg_backend_pid() AND pg_has_role(a.usesysid, 'USAGE');
 
 -- name: take_over
 -- Recovery: the lease ran out, or its owner is proved dead. The fence rises in both rows, so that the old owner's

@@ -168,23 +168,37 @@ def test_two_recoverers_and_one_abandoned_transaction(
     assert sorted(len(each) for each in found) == [0, 1]  # type: ignore[arg-type]
 
 
-def test_chunk_under_way_is_waited_for_and_a_stopped_writer_does_not_hang_recovery(
-    database: Database, ledger: Ledger, other: Ledger, dataset: DatasetRecord, monkeypatch: pytest.MonkeyPatch
+def test_chunk_under_way_is_waited_for(
+    database: Database, ledger: Ledger, other: Ledger, dataset: DatasetRecord
 ) -> None:
-    monkeypatch.setattr("lakeward.control.ledger.TAKE_OVER_MILLISECONDS", 100)
     transaction = opened(ledger, dataset)
     with psycopg.connect(database.libpq_url) as writer:
         Ledger.hold(writer, transaction)
         expire(database)
-        assert other.unfinished(dataset.id) == []
-        assert state(database) == [(1, "open")]
-        monkeypatch.setattr("lakeward.control.ledger.TAKE_OVER_MILLISECONDS", 20_000)
         recovering = Task(lambda: other.unfinished(dataset.id))
         until_blocked(database)
         writer.commit()
         (left,) = recovering.outcome()  # type: ignore[misc]
     assert left.fence > transaction.fence
     assert rows(database, "SHOW lock_timeout") == [("0",)], "the patience was that transaction's only"
+
+
+def test_session_of_a_writer_stopped_within_a_chunk_is_ended(
+    database: Database, ledger: Ledger, other: Ledger, dataset: DatasetRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would hold the row for as long as it is stopped, and everybody else would wait for it."""
+    monkeypatch.setattr("lakeward.control.ledger.TAKE_OVER_MILLISECONDS", 100)
+    transaction = opened(ledger, dataset)
+    with psycopg.connect(database.libpq_url) as bystander, psycopg.connect(database.libpq_url) as writer:
+        bystander.execute("SELECT 1")
+        Ledger.hold(writer, transaction)
+        assert other.unfinished(dataset.id) == [], "its lease has not run out"
+        expire(database)
+        (left,) = other.unfinished(dataset.id)
+        assert left.fence > transaction.fence
+        with pytest.raises(psycopg.OperationalError, match="terminating connection"):
+            writer.execute("SELECT 1")
+        assert bystander.execute("SELECT 2").fetchone() == (2,)
 
 
 def test_lost_answer_of_decide_is_waited_for(database: Database, ledger: Ledger, dataset: DatasetRecord) -> None:

@@ -1,0 +1,114 @@
+"""A process that forks real processes to be killed: it has the imports done, so that a case costs no second.
+
+Reads one JSON command a line and answers with one: `{"start": case}` forks, `{"watch": pid}` tells when the child
+stopped or ended, `{"wait": pid}` when it has ended. Started by `support.crashes.Driver`; opens nothing itself, so that
+what it forks has neither threads nor connections.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import resource
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from lakeward import errors
+from lakeward.discovery import discover
+from lakeward.storage import arms
+from lakeward.storage.arm import StorageArm
+from lakeward.storage.requests import Output
+from lakeward.testing import crash_at, pause_at
+from lakeward.types.conform import to_reader
+
+# Not through `lakeward.open`, which imports when it is called: here that would be in every child.
+from lakeward.wiring.opening import open_workspace
+from lakeward.wiring.workspace import Workspace
+
+FAULTS = {"crash": crash_at, "pause": pause_at}
+
+
+def run(case: dict[str, Any]) -> dict[str, Any]:
+    """Do what the case says in a workspace of its own; the fault may end this process on the way."""
+    kind, step, occurrence = case.get("fault") or ("crash", "never", 1)
+    with open_workspace(
+        database_url=case["url"],
+        warehouse=case["warehouse"],
+        settings_file=case.get("settings"),
+        faults=FAULTS[kind](step, occurrence),
+    ) as workspace:
+        if "file_limit" in case:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (case["file_limit"], case["file_limit"]))
+        if "copy" in case:
+            result = workspace.dataset(case["copy"]).copy_to(case["to"])
+            return {"versions": [result.version]}
+        if "recover" in case:
+            return {"recovered": [[each.dataset, each.version, each.outcome] for each in workspace.recover()]}
+        outputs = [output(workspace, *each) for each in case["write"]]
+        build = workspace.storage.build(outputs, writer="crash")
+        return {"versions": [transaction.version for transaction in build.transactions]}
+
+
+def output(workspace: Workspace, name: str, mode: str, first: int, rows: int, text: str) -> Output:
+    record = workspace.tree.dataset(name)
+    new = ({"id": number, "note": text} for number in range(first, first + rows))
+    return Output(record, mode, lambda: to_reader(new, record.schema, dataset=name))
+
+
+def child(case: dict[str, Any]) -> None:
+    """Run a case and leave its result, or its error, in the case's file."""
+    try:
+        answer = run(case)
+    except errors.LakewardError as error:
+        answer = error.to_json()
+    except BaseException:
+        answer = {"error": "unexpected", "message": traceback.format_exc()}
+    Path(case["result"]).write_text(json.dumps(answer, default=str), encoding="utf-8")
+    os._exit(0)
+
+
+def event(pid: int, options: int) -> dict[str, Any]:
+    _, status = os.waitpid(pid, options)
+    if os.WIFSTOPPED(status):
+        return {"pid": pid, "event": "stopped"}
+    if os.WIFSIGNALED(status):
+        return {"pid": pid, "event": "killed", "signal": os.WTERMSIG(status)}
+    return {"pid": pid, "event": "ended", "code": os.WEXITSTATUS(status)}
+
+
+def main() -> None:
+    # What opening a workspace would import.
+    discover(arms, StorageArm)
+    for line in sys.stdin:
+        command = json.loads(line)
+        if "wait" in command:
+            answer = event(command["wait"], 0)
+        elif "watch" in command:
+            answer = event(command["watch"], os.WUNTRACED)
+        else:
+            pid = os.fork()
+            if pid == 0:
+                child(command["start"])
+            answer = {"pid": pid}
+        print(json.dumps(answer), flush=True)
+
+
+def endless(case: dict[str, Any]) -> None:
+    """Append and replace, three rows at a time, until somebody kills this process."""
+    with open_workspace(database_url=case["url"], warehouse=case["warehouse"]) as workspace:
+        dataset = workspace.dataset(case["endless"])
+        for number in itertools.count():
+            if number == 1:
+                print("writing", flush=True)
+            rows = [{"id": row, "note": f"{os.getpid()} {number}"} for row in range(3)]
+            dataset.write(rows, "append" if number % 3 else "replace")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        endless(json.loads(sys.argv[1]))
+    else:
+        main()
