@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import logging
 import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -26,6 +28,8 @@ from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.pump import prefetched
 from lakeward.types.arrow_values import flattened
 from lakeward.types.schema import ROW_ID, ROW_INDEX
+
+log = logging.getLogger("lakeward.iceberg")
 
 ROW_GROUP_ROWS = 262_144
 """Rows of one row group: what the writer holds in memory."""
@@ -95,13 +99,19 @@ class RollingWriter:
             raise
 
     def delete(self) -> None:
-        """Delete the files: no snapshot names them, and none has been asked to."""
+        """Delete the files: no snapshot names them, and none has been asked to. What can't be deleted stays."""
+        written = [file.file_path for file in self.files]
         if self._stream is not None:
-            self._stream.close()
-            self._stream = None
-            self._table.io.delete(self._location)
-        for file in self.files:
-            self._table.io.delete(file.file_path)
+            written.append(self._location)
+            # On a full disk this fails as the write did, whose error is the one to see.
+            with contextlib.suppress(OSError):
+                self._stream.close()
+            self._writer = self._stream = None
+        for path in written:
+            try:
+                self._table.io.delete(path)
+            except OSError as error:
+                log.warning("%s: %s was not deleted; no snapshot names it: %s", self._what, path, error)
         self.files = []
 
     def _add(self, batch: pa.RecordBatch) -> None:

@@ -30,6 +30,9 @@ catalogs are not installed with us, so exceptions are known by where they are de
 _REFUSALS = (ForbiddenError, OAuthError, UnauthorizedError, NoSuchTableError, NotImplementedError)
 """Asking again gets the same answer."""
 
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The file system is full, the user's quota is, or the file would be larger than the process or the system allows."""
+
 T = TypeVar("T")
 
 log = logging.getLogger("lakeward.iceberg")
@@ -91,7 +94,7 @@ def catalog_errors(what: str, *others: type[Exception]) -> Iterator[None]:
                 next_step="check the catalog, then `lakeward ledger recover`",
             ) from error
         if isinstance(error, OSError):
-            if error.errno == errno.ENOSPC or "No space left" in str(error):
+            if error.errno in _NO_SPACE:
                 raise StorageFull(
                     f"{what}: no space left in the warehouse",
                     safe="nothing was made visible",
