@@ -1,4 +1,4 @@
-"""Other engines at the Iceberg table: PyIceberg and plain DuckDB read `main`, and what they write is never overwritten."""
+"""Other engines at the Iceberg table: PyIceberg and DuckDB read `main`, and what they write is never overwritten."""
 
 from __future__ import annotations
 

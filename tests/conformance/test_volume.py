@@ -1,4 +1,4 @@
-"""Many rows and wide ones on every arm: several batches, chunks, row groups and files; a late refusal leaves nothing."""
+"""Many rows and wide ones on every arm: several batches, chunks and files; a late refusal leaves nothing."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lakeward.errors import SettingsError
+
 
 @dataclass(frozen=True)
 class StorageSettings:
@@ -24,3 +26,19 @@ class StorageSettings:
     catalog: Mapping[str, str] = field(default_factory=dict)
     memory_limit: str = "512MB"
     target_file_bytes: int = 512 << 20
+
+    def __post_init__(self) -> None:
+        """Refuse a warehouse whose tables would be written somewhere else.
+
+        Raises:
+            SettingsError: its path has a `#` or `?`. In the addresses that stand in Iceberg's metadata the path ends
+                there, so that all tables would be put into one place.
+        """
+        found = next((character for character in "#?" if character in str(self.warehouse)), None)
+        if found is not None:
+            raise SettingsError(
+                f"the warehouse {self.warehouse} can't hold Iceberg tables: their addresses would end at its {found!r}",
+                safe="nothing was made",
+                next_step="set LAKEWARD_WAREHOUSE to a directory without # and ? in its path",
+                setting="warehouse",
+            )
