@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import lakeward
-from lakeward.cli.commands import apply, build, dataset, demo, doctor, init, ledger, plan, status, verify
+from lakeward.cli.commands import apply, build, dataset, demo, doctor, init, ledger, maintain, plan, status, verify
 from lakeward.cli.redaction import Redactor
 from lakeward.cli.session import PIPE_CLOSED, OutputFormat, Session, forget_stdout
 from lakeward.errors import LakewardError
@@ -42,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _module in (init, doctor, status, dataset, plan, apply, build, verify, ledger, demo):
+for _module in (init, doctor, status, dataset, plan, apply, build, verify, ledger, maintain, demo):
     _module.register(app)
 
 

@@ -178,10 +178,11 @@ ORDER BY t.dataset_id, t.version;
 SELECT status FROM lakeward.dataset_transactions WHERE id = :id FOR SHARE;
 
 -- name: arm_version
--- The version that an arm serves for a reader: the given one, or the head.
+-- The version that an arm serves for a reader: the given one, or the head. One that retention ended is served to nobody.
 SELECT a.version, a.base_version, a.snapshot_id, a.parent_snapshot_id
 FROM lakeward.arm_versions a JOIN lakeward.datasets d ON d.id = a.dataset_id
-WHERE a.dataset_id = :dataset_id AND a.arm = :arm AND a.version = coalesce(CAST(:version AS bigint), d.head_version);
+WHERE a.dataset_id = :dataset_id AND a.arm = :arm AND a.version = coalesce(CAST(:version AS bigint), d.head_version)
+  AND a.expired_at IS NULL;
 
 -- name: newest_arm_version
 SELECT version, base_version, snapshot_id, parent_snapshot_id

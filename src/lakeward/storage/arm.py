@@ -6,7 +6,7 @@ Adding an arm is adding one file to `arms/`; the conformance suite in `tests/con
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Counts, OpenTransaction
 from lakeward.storage.duck import Duck
 from lakeward.storage.filters import Filter
+from lakeward.storage.leftovers import Leftover, TidyTask
 from lakeward.storage.settings import StorageSettings
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import Digest
@@ -122,6 +123,14 @@ class StorageArm(ABC):
     @abstractmethod
     def discard(self, table: TableRef, version: int) -> None:
         """Remove what an aborted transaction prepared under `version`."""
+
+    def tidy(self, task: TidyTask) -> Iterator[Leftover]:
+        """Remove what no version, reader or writer needs any more; yield each thing when it is gone.
+
+        Repeating it, cut short or together with others, loses nothing. An arm that leaves nothing behind has nothing
+        to do.
+        """
+        return iter(())
 
     @abstractmethod
     def locate(self, table: TableRef, version: ArmVersion) -> dict[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion
+from lakeward.control.retention import Retention
 from lakeward.control.tree import DatasetRecord
 from lakeward.errors import ArmNotCurrent, UnknownObject, UnknownVersion
 from lakeward.storage.arm import StorageArm
@@ -26,8 +27,9 @@ class Place:
 class Routing:
     """Resolves a dataset and a version to an arm that holds it."""
 
-    def __init__(self, ledger: Ledger, arms: Mapping[str, StorageArm]) -> None:
+    def __init__(self, ledger: Ledger, arms: Mapping[str, StorageArm], retention: Retention) -> None:
         self._ledger = ledger
+        self._retention = retention
         self._arms = arms
 
     @property
@@ -81,6 +83,15 @@ class Routing:
     def _not_held(self, dataset: DatasetRecord, arm: str | None, version: int | None) -> Exception:
         wanted = dataset.head_version if version is None else version
         elsewhere = [name for name in self._arms if self._ledger.arm_version(dataset.id, name, version) is not None]
+        if not elsewhere and self._retention.was_committed(dataset.id, wanted):
+            return UnknownVersion(
+                f"version {wanted} of dataset {dataset.name} has expired: of its versions the newest "
+                f"{self._retention.versions} are readable, and those that somebody keeps",
+                safe=f"the head, version {dataset.head_version}, and its history stand",
+                next_step="read a newer version; to have more of them: retention.versions",
+                dataset=dataset.name,
+                version=wanted,
+            )
         if arm is None or not elsewhere:
             return UnknownVersion(
                 f"dataset {dataset.name} has no committed version {wanted}; its head is {dataset.head_version}",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lakeward.control.retention import DEFAULT_VERSIONS
 from lakeward.errors import SettingsError
 
 
@@ -19,6 +20,7 @@ class StorageSettings:
         catalog: properties of the PyIceberg catalog; empty: a SqlCatalog in the workspace's own Postgres.
         memory_limit: what DuckDB may use for one read or write before it spills, as it writes sizes ("512MB").
         target_file_bytes: an Iceberg data file is closed when its rows in memory have reached this size.
+        retained_versions: so many of the newest committed versions of each dataset are readable, at least.
     """
 
     warehouse: Path
@@ -26,6 +28,7 @@ class StorageSettings:
     catalog: Mapping[str, str] = field(default_factory=dict)
     memory_limit: str = "512MB"
     target_file_bytes: int = 512 << 20
+    retained_versions: int = DEFAULT_VERSIONS
 
     def __post_init__(self) -> None:
         """Refuse a warehouse whose tables would be written somewhere else.

@@ -13,6 +13,7 @@ from lakeward.compute.engines.duckdb import DuckDBEngine
 from lakeward.control.db import Database
 from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.control.ledger import Ledger
+from lakeward.control.retention import Retention
 from lakeward.control.schema import migrate
 from lakeward.control.slots import Slots
 from lakeward.control.tree import Tree
@@ -23,11 +24,13 @@ from lakeward.storage import arms
 from lakeward.storage.arm import ArmContext, StorageArm
 from lakeward.storage.duck import Duck
 from lakeward.storage.facade import Storage
+from lakeward.storage.maintenance import Maintenance
 from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.routing import Routing
 from lakeward.storage.settings import StorageSettings
 from lakeward.wiring.settings import SETTINGS_FILE, LoadedSettings, Settings, load_settings
+from lakeward.wiring.upkeep import Upkeep
 from lakeward.wiring.workspace import Workspace
 
 
@@ -141,14 +144,19 @@ def _assemble(
         catalog=settings.catalog,
         memory_limit=settings.storage.memory_limit,
         target_file_bytes=settings.storage.target_file_bytes,
+        retained_versions=settings.retention.versions,
     )
     duck = Duck(storage_settings)
     undo.callback(duck.close)
     context = ArmContext(database, ledger, storage_settings, duck, ids, faults)
     made = {name: arm(context) for name, arm in arms_by_name.items()}
     recovery = Recovery(tree, ledger, made, faults)
+    retention = Retention(database, settings.retention.versions)
+    maintenance = Maintenance(
+        tree, retention, recovery, made, lease_seconds=settings.ledger.lease_seconds, faults=faults
+    )
     protocol = WriteProtocol(tree, ledger, slots, made, recovery, clock=clock, ids=ids, faults=faults)
-    storage = Storage(tree, Routing(ledger, made), protocol)
+    storage = Storage(tree, Routing(ledger, made, retention), protocol)
     engine = DuckDBEngine(
         memory_limit=settings.compute.memory_limit, threads=settings.compute.threads, temp_directory=scratch
     )
@@ -159,6 +167,8 @@ def _assemble(
         ledger=ledger,
         storage=storage,
         recovery=recovery,
+        retention=retention,
+        upkeep=Upkeep(tree, maintenance, scratch),
         pipelines=Pipelines(tree, ledger, storage, recovery, engine, database),
         close=_once(undo.pop_all().close),
     )

@@ -38,6 +38,14 @@ class LedgerSection(_Section):
     )
 
 
+class RetentionSection(_Section):
+    """What stays readable of a dataset's past."""
+
+    versions: int = Field(
+        100, ge=1, description="how many of a dataset's newest versions are readable, at least; older ones expire"
+    )
+
+
 class StorageSection(_Section):
     """How the arms read and write."""
 
@@ -67,6 +75,7 @@ class Settings(_Section):
         {}, repr=False, description="PyIceberg catalog properties; unset: a catalog in our Postgres"
     )
     ledger: LedgerSection = LedgerSection()  # type: ignore[call-arg]
+    retention: RetentionSection = RetentionSection()  # type: ignore[call-arg]
     storage: StorageSection = StorageSection()  # type: ignore[call-arg]
     compute: ComputeSection = ComputeSection()  # type: ignore[call-arg]
 

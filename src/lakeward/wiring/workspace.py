@@ -14,11 +14,13 @@ from lakeward.control.db import Database
 from lakeward.control.history import History, Recoverable
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Transaction
+from lakeward.control.retention import Retention
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.pipelines.build import Progress
 from lakeward.pipelines.plan import Plan
 from lakeward.pipelines.service import Pipelines
 from lakeward.storage.facade import Parity, Storage
+from lakeward.storage.maintenance import DEFAULT_SECONDS, MaintenanceReport
 from lakeward.storage.recovery import Recovered, Recovery
 from lakeward.storage.requests import BuildResult, ReadRequest, WriteResult
 from lakeward.types.digest import Digest
@@ -29,6 +31,7 @@ from lakeward.wiring.overview import DatasetStatus, dataset_status
 from lakeward.wiring.settings import LoadedSettings
 from lakeward.wiring.transfer import ExportResult, ImportHow, ImportPlan, ImportRequest, ImportResult, Transfer
 from lakeward.wiring.transfer import Progress as TransferProgress
+from lakeward.wiring.upkeep import Upkeep
 
 
 class Workspace:
@@ -47,6 +50,8 @@ class Workspace:
         ledger: Ledger,
         storage: Storage,
         recovery: Recovery,
+        retention: Retention,
+        upkeep: Upkeep,
         pipelines: Pipelines,
         close: Callable[[], None],
     ) -> None:
@@ -56,6 +61,8 @@ class Workspace:
         self.ledger = ledger
         self.storage = storage
         self.recovery = recovery
+        self.retention = retention
+        self.upkeep = upkeep
         self.pipelines = pipelines
         self.transfer = Transfer(tree, storage)
         self._close = close
@@ -182,6 +189,33 @@ class Workspace:
     def recoverable(self) -> list[Recoverable]:
         """Return what `recover` would look at; changes nothing."""
         return History(self.database).recoverable({record.id: record.name for record in self.tree.datasets()})
+
+    def maintain(
+        self,
+        *datasets: str,
+        older_than: float = DEFAULT_SECONDS,
+        dry_run: bool = False,
+        progress: Callable[[str, int], None] | None = None,
+    ) -> MaintenanceReport:
+        """Expire old versions, and remove what nothing needs: snapshots, rows and files that no readable version has.
+
+        Safe at any time, in several processes at once, while others read and write. Repeating it does nothing more.
+
+        Args:
+            datasets: which; none: all of them, and what processes that died left in the scratch directory.
+            older_than: seconds; what is younger, or was needed so recently, stays. At least the length of a lease.
+            dry_run: find out what would go, and change nothing.
+            progress: is told what is done, and of how many things so far.
+
+        Raises:
+            UnknownObject: no such dataset.
+            UsageError: `older_than` is shorter than a lease.
+
+        Example:
+            >>> ws.maintain().removed
+            []
+        """
+        return self.upkeep.run(datasets, older_than=older_than, dry_run=dry_run, progress=progress)
 
     def transactions(self, *, status: str | None = None, most: int = 100) -> list[Transaction]:
         """Return ledger rows of all datasets, newest first."""
@@ -371,6 +405,30 @@ class Dataset:
             options=options,
             progress=progress,
         )
+
+    def keep(self, version: int | None = None) -> int:
+        """Keep a version readable until it is let go, however many newer ones there will be.
+
+        Args:
+            version: which one; None: the newest.
+
+        Returns:
+            The version.
+
+        Raises:
+            UnknownVersion: it is not readable.
+        """
+        chosen = self.version if version is None else version
+        self._workspace.retention.keep(self._id, self.name, chosen, actor())
+        return chosen
+
+    def let_go(self, version: int) -> None:
+        """Leave a version that was kept to the retention policy again."""
+        self._workspace.retention.let_go(self._id, version)
+
+    def kept(self) -> list[int]:
+        """Return the versions that are kept on request."""
+        return self._workspace.retention.kept(self._id)
 
     def status(self) -> DatasetStatus:
         """Return where it is: its arm, every arm that holds its newest version, and whether another engine moved it."""

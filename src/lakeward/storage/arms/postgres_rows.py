@@ -20,9 +20,11 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Counts
 from lakeward.errors import StorageError
 from lakeward.storage.arm import ArmContext, Prepared, Scan, StorageArm, WriteTask
+from lakeward.storage.arms.postgres_upkeep import RowUpkeep
 from lakeward.storage.duck import as_schema
 from lakeward.storage.filters import Conjunct, quote_list
 from lakeward.storage.identity import IDENTITY_FIELDS, IdentityCounter, with_identity
+from lakeward.storage.leftovers import Leftover, TidyTask
 from lakeward.storage.pump import prefetched
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import Digest, postgres_digest_sql
@@ -125,6 +127,10 @@ class PostgresRowsArm(StorageArm):
                 "UPDATE lakeward.dataset_rows SET until = NULL WHERE dataset_id = %s AND until = %s",
                 (table.dataset_id, version),
             )
+
+    def tidy(self, task: TidyTask) -> Iterator[Leftover]:
+        """Delete rows that no version sees any more."""
+        return RowUpkeep(self._database, self._faults).tidy(task)
 
     def locate(self, table: TableRef, version: ArmVersion) -> dict[str, str]:
         """Say which rows of which table hold the version."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 from pyiceberg.table import Table
 
 from lakeward.control.records import ArmVersion, Counts
-from lakeward.errors import Diverged
+from lakeward.control.retention import Retention
+from lakeward.errors import CatalogError, Diverged, StorageError, UnknownVersion
 from lakeward.storage.arm import ArmContext, Prepared, Scan, StorageArm, WriteTask
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.files import RollingWriter
@@ -18,8 +21,10 @@ from lakeward.storage.arms.iceberg.tables import (
     Tables,
 )
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
+from lakeward.storage.arms.iceberg.upkeep import EXPIRE_EVERY, Upkeep, removable
 from lakeward.storage.filters import quote_list
 from lakeward.storage.identity import IdentityCounter, with_identity
+from lakeward.storage.leftovers import Leftover, TidyTask
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import EMPTY, Digest, duckdb_digest_sql
 from lakeward.types.schema import IDENTITY_COLUMNS, VERSION
@@ -37,6 +42,7 @@ class IcebergArm(StorageArm):
         self._duck = context.duck
         self._faults = context.faults
         self._target_file_bytes = context.settings.target_file_bytes
+        self._retention = Retention(context.database, context.settings.retained_versions)
 
     def prepare(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared:
         """Write data files, then one snapshot on the version's branch; `main` does not move."""
@@ -122,8 +128,14 @@ class IcebergArm(StorageArm):
     def publish(self, table: TableRef, version: ArmVersion) -> None:
         """Move `main` to the version's snapshot, if it is still where the ledger remembers it."""
         assert version.snapshot_id is not None and version.parent_snapshot_id is not None
+        held = self._retention.expire(table.dataset_id) if version.version % EXPIRE_EVERY == 0 else []
         moved = branches.publish(
-            lambda: self._tables.load(table), table, version.version, version.snapshot_id, version.parent_snapshot_id
+            lambda: self._tables.load(table),
+            table,
+            version.version,
+            version.snapshot_id,
+            version.parent_snapshot_id,
+            lambda metadata: removable(metadata, table, version.version, held) if held else [],
         )
         if moved:
             self._ledger.log_sync(
@@ -137,6 +149,10 @@ class IcebergArm(StorageArm):
     def discard(self, table: TableRef, version: int) -> None:
         """Remove the branch of an aborted version. Its files stay: maintenance finds that no snapshot names them."""
         branches.drop(lambda: self._tables.find(table), table, version)
+
+    def tidy(self, task: TidyTask) -> Iterator[Leftover]:
+        """Expire snapshots, then remove files that nothing names."""
+        return Upkeep(self._tables, self._retention, self._faults).tidy(task)
 
     def locate(self, table: TableRef, version: ArmVersion) -> dict[str, str]:
         """Say where the table is in the catalog and on disk, and which snapshot holds the version."""
@@ -173,5 +189,25 @@ class IcebergArm(StorageArm):
     def _plan(self, table: TableRef, version: ArmVersion, columns: set[str], scan: Scan) -> FileScan | None:
         assert version.snapshot_id is not None
         loaded = self._tables.load(table)
+        if loaded.metadata.snapshot_by_id(version.snapshot_id) is None:
+            raise self._gone(table, version)
         with catalog_errors(f"dataset {table.name}"):
             return plan(loaded, version.snapshot_id, table.schema, columns, scan)
+
+    def _gone(self, table: TableRef, version: ArmVersion) -> StorageError | UnknownVersion:
+        """Return the error of a reader that was sent to a snapshot which is not in the table."""
+        if self._ledger.arm_version(table.dataset_id, self.name, version.version) is None:
+            return UnknownVersion(
+                f"version {version.version} of dataset {table.name} expired in this moment",
+                next_step="read a newer version, or keep more of them: retention.versions",
+                dataset=table.name,
+                version=version.version,
+            )
+        return CatalogError(
+            f"dataset {table.name}: the snapshot {version.snapshot_id} of version {version.version} is not in its "
+            "Iceberg table",
+            safe="the ledger still has every committed version",
+            next_step="restore the catalog's entry, or read from the other arm if it is current",
+            dataset=table.name,
+            version=version.version,
+        )

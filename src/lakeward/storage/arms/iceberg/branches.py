@@ -22,9 +22,16 @@ from typing import Any
 
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.table import Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation, ancestors_of
-from pyiceberg.table.update.snapshot import _FastAppendFiles, _OverwriteFiles, _SnapshotProducer
+from pyiceberg.table.update.snapshot import (
+    ExpireSnapshots,
+    ManageSnapshots,
+    _MergeAppendFiles,
+    _OverwriteFiles,
+    _SnapshotProducer,
+)
 
 from lakeward.errors import Diverged
 from lakeward.storage.arms.iceberg.trouble import settle
@@ -91,11 +98,26 @@ def prepare(
     return settle(f"dataset {table.name}", attempt)
 
 
-def publish(load: Callable[[], Table], table: TableRef, version: int, snapshot: int, parent: int) -> bool:
+def publish(
+    load: Callable[[], Table],
+    table: TableRef,
+    version: int,
+    snapshot: int,
+    parent: int,
+    removable: Callable[[TableMetadata], list[int]],
+) -> bool:
     """Move `main` to the snapshot and remove the branch, in one commit; False if that is done already.
 
     Branches of earlier versions go with it. While `main` is at the last committed version's snapshot, only aborted ones
     can have any: those whose commit arrived after recovery had looked.
+
+    Args:
+        load: loads the table anew.
+        table: the dataset.
+        version: the version that is published.
+        snapshot: its snapshot.
+        parent: the snapshot that `main` must be at.
+        removable: says which snapshots nothing needs any more; they go with the same commit.
 
     Raises:
         Diverged: `main` is neither at `parent` nor past `snapshot`.
@@ -110,10 +132,14 @@ def publish(load: Callable[[], Table], table: TableRef, version: int, snapshot: 
             return asked
         check_main(loaded, table, parent)
         asked = True
-        with loaded.manage_snapshots() as manage:
-            manage.create_branch(snapshot_id=snapshot, branch_name=MAIN_BRANCH)
-            for branch in _branches_up_to(loaded, version):
-                manage.remove_branch(branch)
+        transaction = loaded.transaction()
+        manage = ManageSnapshots(transaction).create_branch(snapshot_id=snapshot, branch_name=MAIN_BRANCH)
+        for branch in _branches_up_to(loaded, version):
+            manage.remove_branch(branch)
+        manage.commit()
+        if doomed := removable(loaded.metadata):
+            ExpireSnapshots(transaction).by_ids(doomed).commit()
+        transaction.commit_transaction()
         return True
 
     return settle(f"dataset {table.name}", attempt)
@@ -204,8 +230,8 @@ class _OurCommit(_SnapshotProducer[Any]):
         self._transaction._apply(*self._commit())
 
 
-class _Append(_OurCommit, _FastAppendFiles):
-    """The files join those of the parent."""
+class _Append(_OurCommit, _MergeAppendFiles):
+    """The files join those of the parent. Once there are many manifests, they are merged to one."""
 
 
 class _ReplaceAll(_OurCommit, _OverwriteFiles):

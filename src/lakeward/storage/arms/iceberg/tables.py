@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import pyarrow as pa
@@ -36,6 +37,12 @@ _PROPERTIES = {
     "write.parquet.compression-codec": "zstd",
     # Files of a snapshot that was dropped from one name may still be read through another one.
     "gc.enabled": "false",
+    # What a commit costs must not grow with the number of commits before it: small manifests become one, and metadata
+    # files are deleted when so many newer ones are there. A reader that was slower than all of those loads again.
+    "commit.manifest-merge.enabled": "true",
+    "commit.manifest.min-count-to-merge": "32",
+    "write.metadata.previous-versions-max": "50",
+    "write.metadata.delete-after-commit.enabled": "true",
 }
 
 
@@ -132,15 +139,32 @@ class Tables:
         return self.catalog.create_table(
             (*namespace, table.slugs[2]),
             schema=physical_schema(table),
-            location=f"{warehouse_uri(self._settings)}/{'/'.join(table.slugs)}-{table.uid.hex[:12]}",
+            location=self.location(table),
             properties={**_PROPERTIES, DATASET_PROPERTY: str(table.uid)},
         )
+
+    def location(self, table: TableRef) -> str:
+        """Return where a new table of this dataset keeps its files: a directory that is no other one's, ever."""
+        return f"{warehouse_uri(self._settings)}/{'/'.join(table.slugs)}-{table.uid.hex[:12]}"
+
+    def drop(self, found: Table) -> None:
+        """Take a table out of the catalog; its files stay. Nothing happens if it is gone already.
+
+        Raises:
+            CatalogError: the catalog failed; the table may be gone, or go later.
+        """
+        with catalog_errors(f"table {'.'.join(found.name())}"), contextlib.suppress(NoSuchTableError):
+            self.catalog.drop_table(found.name())
 
     def _find(self, table: TableRef, namespace: tuple[str, ...]) -> Table | None:
         identifier = (*namespace, table.slugs[2])
         with catalog_errors(f"dataset {table.name}"):
             try:
-                return self.catalog.load_table(identifier)
+                try:
+                    return self.catalog.load_table(identifier)
+                except FileNotFoundError:
+                    # Between the catalog's answer and our look, its metadata file got too old and was deleted.
+                    return self.catalog.load_table(identifier)
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
 

@@ -1,0 +1,303 @@
+"""Keeps Iceberg tables small: expires snapshots that no version needs, then removes the files that nothing names.
+
+Snapshots are removed only if they are ours and the ledger has ended their version first. Files are removed one by one,
+never by prefix, and only where the location is the table's own: it ends with the dataset's uid. What is needed is read
+from the table after the files were listed, so that what was committed meanwhile is known; what is younger than the
+grace, or than the dataset's open transaction, is never looked at: a commit that names it may still be under way.
+
+PyIceberg doesn't know the property `gc.enabled`; other engines do, and leave our files alone for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import ManifestFile, read_manifest_list
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import AssertRefSnapshotId
+
+from lakeward.clock import Faults
+from lakeward.control.retention import HeldVersion, Retention
+from lakeward.storage.arms.iceberg.scans import local_path
+from lakeward.storage.arms.iceberg.tables import DATASET_PROPERTY, VERSION_PROPERTY, Tables
+from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
+from lakeward.storage.leftovers import Leftover, TidyTask
+from lakeward.storage.table import TableRef
+
+EXPIRE_EVERY = 16
+"""With every so many versions, the commit that publishes one also removes the snapshots of expired ones."""
+
+MARGIN_SECONDS = 60.0
+"""How much older than an open transaction a file must be: the clocks of files and database run at their own speed."""
+
+_ARM = "iceberg"
+_KINDS = (
+    (re.compile(r"\.metadata\.json(\.gz)?$|\.gz\.metadata\.json$"), "metadata file"),
+    (re.compile(r"\.avro$"), "manifest"),
+    (re.compile(r"\.(parquet|orc|puffin|stats)$"), "data file"),
+)
+_MANIFEST_LIST = re.compile(r"snap-(-?\d+)-\d+-[0-9a-f-]+\.avro")
+
+log = logging.getLogger("lakeward.maintenance")
+
+
+def removable(metadata: TableMetadata, table: TableRef, up_to: int, held: Sequence[HeldVersion]) -> list[int]:
+    """Return the snapshots that nothing needs: of expired versions and of aborted ones, and the first, empty one.
+
+    Args:
+        metadata: the table's.
+        table: the dataset.
+        up_to: versions up to this one are committed or aborted for good.
+        held: what the ledger says of the dataset's versions.
+    """
+    held = [each for each in held if each.arm == _ARM]
+    readable = {each.snapshot_id for each in held if each.expired_seconds is None}
+    ended = {each.snapshot_id for each in held} - readable
+    # Whoever made a branch or a tag wants to read it.
+    kept = readable | {ref.snapshot_id for ref in metadata.refs.values()}
+    return [
+        snapshot.snapshot_id
+        for snapshot in metadata.snapshots
+        if snapshot.snapshot_id not in kept and (snapshot.snapshot_id in ended or _is_ours(snapshot, table, up_to))
+    ]
+
+
+def _is_ours(snapshot: Snapshot, table: TableRef, up_to: int) -> bool:
+    summary = snapshot.summary
+    if summary is None or summary.get(DATASET_PROPERTY) != str(table.uid):
+        return False
+    version = summary.get(VERSION_PROPERTY) or ""
+    return version.isdecimal() and int(version) <= up_to
+
+
+@dataclass(frozen=True)
+class _File:
+    path: Path
+    kind: str
+    bytes: int
+
+
+class Upkeep:
+    """Tidies the Iceberg tables of a workspace.
+
+    Args:
+        tables: where they are.
+        retention: what the ledger holds.
+        faults: called as `maintain:snapshots`, `maintain:table` and `maintain:file` before each of them goes.
+    """
+
+    def __init__(self, tables: Tables, retention: Retention, faults: Faults) -> None:
+        self._tables = tables
+        self._retention = retention
+        self._faults = faults
+
+    def tidy(self, task: TidyTask) -> Iterator[Leftover]:
+        """Remove what is not needed, and yield each thing when it is gone; in a dry run, each that would go."""
+        table, held = task.table, task.of_arm(_ARM)
+        if task.diverged:
+            log.warning("dataset %s has diverged: nothing of its Iceberg table is removed", table.name)
+            return
+        if not held:
+            yield from self._unborn(task)
+            return
+        loaded = self._tables.load(table)
+        if not _holds_all(loaded, table, held):
+            return
+        doomed = removable(loaded.metadata, table, task.head_version, held)
+        if not task.dry_run:
+            doomed = self._expire(task)
+        yield from (Leftover(table.name, "snapshot", str(snapshot)) for snapshot in doomed)
+        recent = {each.snapshot_id for each in held if each.needed(task.grace_seconds)}
+        yield from self._files(task, loaded.location(), recent, frozenset(doomed) if task.dry_run else frozenset())
+
+    def _expire(self, task: TidyTask) -> list[int]:
+        """Remove the snapshots of expired versions from the table, in one commit."""
+        gone: list[int] = []
+
+        def attempt() -> list[int]:
+            loaded = self._tables.load(task.table)
+            doomed = removable(loaded.metadata, task.table, task.head_version, task.held)
+            if doomed:
+                gone[:] = doomed
+                self._faults.at("maintain:snapshots")
+                expiry = loaded.maintenance.expire_snapshots().by_ids(doomed)
+                # A snapshot that goes takes the references to it along. Let nobody have moved `main` there meanwhile.
+                main = loaded.metadata.refs.get(MAIN_BRANCH)
+                expected = {"ref": MAIN_BRANCH, "snapshot-id": main.snapshot_id if main else None}
+                expiry._requirements += (AssertRefSnapshotId.model_validate(expected),)
+                expiry.commit()
+            return gone
+
+        return settle(f"dataset {task.table.name}", attempt)
+
+    def _unborn(self, task: TidyTask) -> Iterator[Leftover]:
+        """Remove the empty table of a first write that was aborted, and the files of such a one."""
+        table = task.table
+        found = self._tables.find(table)
+        location = self._tables.location(table)
+        if found is not None:
+            location = found.location()
+            if not (self._is_old(task, found) and _is_empty(found, table)):
+                return
+            if not task.dry_run:
+                # Nobody can begin to write the dataset while it is dropped.
+                with self._retention.unheld(table.dataset_id, _ARM) as unheld:
+                    if not unheld:
+                        return
+                    self._faults.at("maintain:table")
+                    self._tables.drop(found)
+            yield Leftover(table.name, "table", ".".join(found.name()))
+        yield from self._files(task, location, None, frozenset())
+
+    def _is_old(self, task: TidyTask, found: Table) -> bool:
+        root = _own_root(found.location(), task.table)
+        if root is None or task.open_seconds is not None:
+            return False
+        try:
+            changed = Path(local_path(found.metadata_location)).stat().st_mtime
+            return _now(root) - changed >= task.grace_seconds
+        except FileNotFoundError:
+            return False
+
+    def _files(
+        self, task: TidyTask, location: str, recent: set[int | None] | None, without: frozenset[int]
+    ) -> Iterator[Leftover]:
+        """Remove files that nothing names.
+
+        Args:
+            task: the dataset.
+            location: the table's.
+            recent: snapshots that are needed, in the table's metadata or not any more; None: there is no table.
+            without: snapshots in the metadata that would be gone by now if this were no dry run.
+        """
+        root = _own_root(location, task.table)
+        if root is None:
+            return
+        age = task.grace_seconds
+        if task.open_seconds is not None:
+            age = max(age, task.open_seconds + MARGIN_SECONDS)
+        with catalog_errors(f"dataset {task.table.name}"):
+            old, lists = _listed(root, age)
+            if not old:
+                return
+            # The names hold random ids, so they say enough, however an engine writes the path before them.
+            needed: set[str] = set()
+            if recent is not None:
+                loaded = self._tables.load(task.table)
+                if not _holds_all(loaded, task.table, task.of_arm(_ARM)):
+                    return
+                needed = _named(loaded, without, [path for id_, path in lists if id_ in recent])
+        for file in old:
+            if file.path.name in needed:
+                continue
+            if not task.dry_run and not self._remove(file, task):
+                continue
+            yield Leftover(task.table.name, file.kind, str(file.path), file.bytes)
+
+    def _remove(self, file: _File, task: TidyTask) -> bool:
+        """Remove a file; False if another one that tidies was faster."""
+        self._faults.at("maintain:file")
+        with catalog_errors(f"dataset {task.table.name}"):
+            try:
+                file.path.unlink()
+            except FileNotFoundError:
+                return False
+        return True
+
+
+def _holds_all(loaded: Table, table: TableRef, held: Iterable[HeldVersion]) -> bool:
+    """Say whether the table has all readable versions. If not, the catalog's answer is old, or wrong."""
+    present = {snapshot.snapshot_id for snapshot in loaded.metadata.snapshots}
+    missing = [each.version for each in held if each.expired_seconds is None and each.snapshot_id not in present]
+    if missing:
+        log.warning(
+            "dataset %s: its Iceberg table does not have the snapshot of version %d; nothing of it is removed",
+            table.name,
+            missing[-1],
+        )
+    return not missing
+
+
+def _is_empty(found: Table, table: TableRef) -> bool:
+    """Say whether a table holds only what our own first writes, all aborted, left in it."""
+    return all(_is_ours(snapshot, table, 1 << 62) for snapshot in found.metadata.snapshots)
+
+
+def _own_root(location: str, table: TableRef) -> Path | None:
+    """Return the directory that is this table's alone, or None if that can't be said of its location."""
+    root = Path(local_path(location))
+    if root.name.endswith(f"-{table.uid.hex[:12]}") and not root.is_symlink() and root.is_dir():
+        return root
+    if root.exists():
+        log.warning("dataset %s: %s is not its own directory; nothing in it is removed", table.name, root)
+    return None
+
+
+def _now(root: Path) -> float:
+    """Return the time by the clock that stamps files here, which may be another machine's."""
+    with tempfile.TemporaryFile(dir=root) as probe:
+        return os.fstat(probe.fileno()).st_mtime
+
+
+def _listed(root: Path, age_seconds: float) -> tuple[list[_File], list[tuple[int, Path]]]:
+    """Return old files of known kinds, and all manifest lists with their snapshots. Links don't count."""
+    now = _now(root)
+    old: list[_File] = []
+    lists: list[tuple[int, Path]] = []
+    for directory, _, names in os.walk(root):
+        for name in names:
+            path = Path(directory, name)
+            kind = next((kind for pattern, kind in _KINDS if pattern.search(name)), None)
+            if kind is None or path.is_symlink():
+                continue
+            if match := _MANIFEST_LIST.fullmatch(name):
+                lists.append((int(match[1]), path))
+            try:
+                status = path.stat()
+            except FileNotFoundError:
+                continue
+            if now - status.st_mtime >= age_seconds:
+                old.append(_File(path, kind, status.st_size))
+    # Those that name others first, so that whoever stops in between leaves none that names what is gone.
+    order = [kind for _, kind in _KINDS]
+    old.sort(key=lambda file: (order.index(file.kind), not file.path.name.startswith("snap-"), file.path))
+    return old, lists
+
+
+def _named(loaded: Table, without: frozenset[int], recent: Iterable[Path]) -> set[str]:
+    """Return the names of all files that the table needs, and the given manifest lists with what they name."""
+    metadata, io = loaded.metadata, loaded.io
+    paths = [loaded.metadata_location]
+    paths += [entry.metadata_file for entry in metadata.metadata_log]
+    paths += [each.statistics_path for each in (*metadata.statistics, *metadata.partition_statistics)]
+    manifests: dict[str, ManifestFile] = {}
+    for snapshot in metadata.snapshots:
+        if snapshot.snapshot_id not in without:
+            paths.append(snapshot.manifest_list)
+            manifests.update({manifest.manifest_path: manifest for manifest in snapshot.manifests(io)})
+    for manifest in manifests.values():
+        paths += [manifest.manifest_path, *_files_of(manifest, io)]
+    for path in recent:
+        try:
+            paths.append(path.name)
+            for manifest in read_manifest_list(io.new_input(f"file://{path}")):
+                if manifests.setdefault(manifest.manifest_path, manifest) is manifest:
+                    paths += [manifest.manifest_path, *_files_of(manifest, io)]
+        except FileNotFoundError:
+            # Another one that tidies, with a shorter grace, is at it.
+            continue
+    return {path.rpartition("/")[2] for path in paths}
+
+
+def _files_of(manifest: ManifestFile, io: FileIO) -> list[str]:
+    return [entry.data_file.file_path for entry in manifest.fetch_manifest_entry(io, discard_deleted=True)]

@@ -1,0 +1,49 @@
+-- Rows are found by the table's indexes and locked as they are found; those that another one is deleting are passed by.
+
+-- name: delete_range
+WITH gone AS (
+    DELETE FROM lakeward.dataset_rows WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM lakeward.dataset_rows
+        WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high LIMIT :chunk FOR UPDATE SKIP LOCKED
+    )) RETURNING 1
+)
+SELECT count(*) AS rows FROM gone;
+
+-- name: count_range
+SELECT count(*) AS rows FROM lakeward.dataset_rows WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high;
+
+-- name: delete_replaced
+WITH gone AS (
+    DELETE FROM lakeward.dataset_rows WHERE ctid = ANY (ARRAY(
+        SELECT r.ctid FROM lakeward.dataset_rows r
+        WHERE r.dataset_id = :dataset_id AND r.until <= :newest
+          AND NOT EXISTS (
+              SELECT 1 FROM unnest(CAST(:bases AS bigint[]), CAST(:versions AS bigint[])) AS needed (base, version)
+              WHERE r.version BETWEEN needed.base AND needed.version AND r.until > needed.version)
+        LIMIT :chunk FOR UPDATE OF r SKIP LOCKED
+    )) RETURNING 1
+)
+SELECT count(*) AS rows FROM gone;
+
+-- name: count_replaced
+SELECT count(*) AS rows FROM lakeward.dataset_rows r
+WHERE r.dataset_id = :dataset_id AND r.until <= :newest
+  AND NOT EXISTS (
+      SELECT 1 FROM unnest(CAST(:bases AS bigint[]), CAST(:versions AS bigint[])) AS needed (base, version)
+      WHERE r.version BETWEEN needed.base AND needed.version AND r.until > needed.version);
+
+-- name: delete_aborted
+WITH gone AS (
+    DELETE FROM lakeward.dataset_rows WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM lakeward.dataset_rows
+        WHERE dataset_id = :dataset_id AND version = ANY (ARRAY(
+            SELECT version FROM lakeward.dataset_transactions WHERE dataset_id = :dataset_id AND status = 'aborted'))
+        LIMIT :chunk FOR UPDATE SKIP LOCKED
+    )) RETURNING 1
+)
+SELECT count(*) AS rows FROM gone;
+
+-- name: count_aborted
+SELECT count(*) AS rows FROM lakeward.dataset_rows
+WHERE dataset_id = :dataset_id AND version = ANY (ARRAY(
+    SELECT version FROM lakeward.dataset_transactions WHERE dataset_id = :dataset_id AND status = 'aborted'));

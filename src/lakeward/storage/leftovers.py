@@ -1,0 +1,59 @@
+"""What maintenance asks of an arm, and what it finds there: things that no version, reader or writer needs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakeward.control.retention import HeldVersion
+from lakeward.storage.table import TableRef
+
+
+@dataclass(frozen=True)
+class TidyTask:
+    """One dataset to be tidied on one arm.
+
+    Args:
+        table: the dataset.
+        held: every version that any arm has something of.
+        head_version: the newest committed version when the task was made.
+        diverged: whether another engine moved the table: then only people know what is needed.
+        grace_seconds: what is younger, or was needed so recently, stays: somebody may be using it.
+        open_seconds: since when the dataset's open transaction has been open; None: there is none.
+        dry_run: find, and change nothing.
+    """
+
+    table: TableRef
+    held: Sequence[HeldVersion]
+    head_version: int
+    diverged: bool
+    grace_seconds: float
+    open_seconds: float | None
+    dry_run: bool
+
+    def of_arm(self, arm: str) -> list[HeldVersion]:
+        """Return what one arm has, by version."""
+        return [each for each in self.held if each.arm == arm]
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Something that is not needed any more.
+
+    Args:
+        dataset: whose; empty for what belongs to none.
+        kind: `version`, `snapshot`, `data file`, `manifest`, `metadata file`, `rows`, `table` or `scratch`.
+        what: which one: a path, an identifier, a range of versions.
+        bytes: its size on disk, where it has one of its own.
+        count: how many things it stands for; more than 1 for rows only.
+    """
+
+    dataset: str
+    kind: str
+    what: str
+    bytes: int = 0
+    count: int = 1
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return dict(vars(self))

@@ -1,0 +1,60 @@
+"""Maintenance of a whole workspace: its datasets, and what processes that died left in the scratch directory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from lakeward.compute.scratch import remove_abandoned
+from lakeward.control.tree import Tree
+from lakeward.storage.leftovers import Leftover
+from lakeward.storage.maintenance import Maintenance, MaintenanceReport, Progress
+
+_SPILLED = "duckdb_temp_*"
+
+
+class Upkeep:
+    """Maintains a workspace.
+
+    Args:
+        tree: its names.
+        maintenance: for its datasets.
+        scratch: the directory for what queries spill.
+    """
+
+    def __init__(self, tree: Tree, maintenance: Maintenance, scratch: Path) -> None:
+        self._tree = tree
+        self._maintenance = maintenance
+        self._scratch = scratch
+
+    def run(
+        self, datasets: Sequence[str], *, older_than: float, dry_run: bool = False, progress: Progress | None = None
+    ) -> MaintenanceReport:
+        """Maintain the datasets of these names; none: all of them, and the scratch directory.
+
+        Raises:
+            UnknownObject: no such dataset.
+            UsageError: `older_than` is shorter than a lease.
+        """
+        records = [self._tree.dataset(name) for name in dict.fromkeys(datasets)] if datasets else self._tree.datasets()
+        report = self._maintenance.run(records, older_than=older_than, dry_run=dry_run, progress=progress)
+        if not datasets:
+            report.removed.extend(self._scratch_leftovers(older_than, dry_run))
+        return report
+
+    def _scratch_leftovers(self, older_than: float, dry_run: bool) -> Iterator[Leftover]:
+        """Remove what is left of queries whose process died. Both on this machine, so its own clock will do."""
+        if not dry_run:
+            yield from (Leftover("", "scratch", str(path)) for path in remove_abandoned(self._scratch))
+        for path in sorted(self._scratch.glob(_SPILLED)):
+            try:
+                status = path.stat()
+                if time.time() - status.st_mtime < older_than:
+                    continue
+                if not dry_run:
+                    # A query that still has it open keeps what it holds.
+                    path.unlink()
+            except FileNotFoundError:
+                continue
+            yield Leftover("", "scratch", str(path), status.st_size)
