@@ -1,0 +1,218 @@
+"""What must be in the drill's datasets: the plain model that everything is compared with.
+
+The ledger says which writes are committed and in which order; the model applies just these, so that whatever a dataset
+holds is compared with a prefix of its own committed versions. Whether the *right* writes are committed is checked
+against what each writer was told.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from lakeward.control.db import Database, Queries
+from lakeward.control.ledger import Ledger
+from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.storage.facade import Storage
+from lakeward.storage.recovery import Recovery
+from lakeward.storage.requests import ReadRequest
+from lakeward.types.digest import digest_batches
+from lakeward.types.table import arrow_schema
+
+QUERIES = Queries.beside(__file__)
+
+COLUMNS = {"id": "long", "note": "string"}
+"""The columns of every dataset of the drill."""
+
+Row = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """The parts of an open workspace that the drill looks through; they survive every process that it kills."""
+
+    database: Database
+    tree: Tree
+    ledger: Ledger
+    storage: Storage
+    recovery: Recovery
+
+
+@dataclass(frozen=True)
+class Write:
+    """One build that a process is asked for.
+
+    Args:
+        number: which one; grows, and stands in the ledger as the watermark that the build sets.
+        outputs: dataset name, mode and ids of the rows, for each output.
+    """
+
+    number: int
+    outputs: tuple[tuple[str, str, tuple[int, ...]], ...]
+
+    @property
+    def label(self) -> str:
+        """Its name: in the ledger that of the pipeline, in every row the note."""
+        return f"drill {self.number}"
+
+    def rows(self, dataset: str) -> list[Row]:
+        """Return the rows that it brings to a dataset."""
+        return [(number, self.label) for name, _, ids in self.outputs if name == dataset for number in ids]
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as a worker is told."""
+        return {"number": self.number, "outputs": [[name, mode, list(ids)] for name, mode, ids in self.outputs]}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Write:
+        """Read what `to_json` wrote."""
+        return cls(document["number"], tuple((name, mode, tuple(ids)) for name, mode, ids in document["outputs"]))
+
+
+@dataclass
+class Log:
+    """Every write that was asked for, and what its writer was told: `acknowledged`, `refused`, or nothing."""
+
+    writes: dict[str, Write] = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)
+
+    def asked(self, write: Write) -> Write:
+        """Keep a write, before any process knows of it."""
+        self.writes[write.label] = write
+        return write
+
+
+class DatasetModel:
+    """One dataset, followed through its committed versions."""
+
+    def __init__(self, rooms: Rooms, record: DatasetRecord, log: Log) -> None:
+        self.id = record.id
+        self.name = record.name
+        self._rooms = rooms
+        self._log = log
+        self.rows: dict[int, tuple[Row, ...]] = {0: ()}
+        """The rows of every committed version."""
+        self.versions: dict[str, int] = {}
+        """The version of every committed write, by its label."""
+        self.head = 0
+        self.watermark: int | None = None
+
+    def follow(self) -> Iterator[str]:
+        """Apply what was committed since the last time; yield what can't be true."""
+        for row in self._rooms.database.fetch(QUERIES["committed"], {"dataset_id": self.id, "after": self.head}):
+            version, label = row["version"], row["pipeline"]
+            write = self._log.writes.get(label)
+            if write is None or self.name not in {name for name, _, _ in write.outputs}:
+                yield f"version {version} is committed by {label!r}, which nobody asked for"
+                continue
+            if label in self.versions:
+                yield f"{label} is committed twice, as versions {self.versions[label]} and {version}"
+            if row["parent_version"] != self.head:
+                yield f"version {version} starts from {row['parent_version']}, and {self.head} was the newest"
+            before = () if row["verb"] == "replace" else self.rows[self.head]
+            self.rows[version] = (*before, *write.rows(self.name))
+            self.versions[label] = self.head = version
+            self.watermark = write.number
+
+    def check(self, generator: random.Random) -> Iterator[str]:
+        """Compare the dataset with the model; yield what differs, nothing if all is well."""
+        record = self._rooms.tree.by_id(self.id)
+        if record.head_version != self.head:
+            yield f"the head is version {record.head_version}, the newest committed one is {self.head}"
+        expected = self.rows[self.head]
+        if record.row_count != len(expected):
+            yield f"the ledger counts {record.row_count} rows, there must be {len(expected)}"
+        found = self._rooms.storage.read(record, ReadRequest(identity=True)).read_all()
+        yield from _difference(expected, _rows(found))
+        for column, wanted in (("__row_index", list(range(len(expected)))), ("__row_id", None)):
+            values = sorted(found[column].to_pylist())
+            if values != (wanted if wanted is not None else sorted(set(values))):
+                yield f"{column} has gaps, or a value twice"
+        digest = self._rooms.storage.digest(record)
+        if digest != digest_batches(record.schema, self._batches(record, expected)):
+            yield f"the digest {digest} is not the model's"
+        if len(self.rows) > 1:
+            # Among the newest ones: retention may have ended others.
+            earlier = generator.choice(sorted(self.rows)[1:][-10:])
+            past = self._rooms.storage.read(record, ReadRequest(version=earlier)).read_all()
+            yield from (f"at version {earlier}: {what}" for what in _difference(self.rows[earlier], _rows(past)))
+        for row in self._rooms.database.fetch(QUERIES["left_over"], {"dataset_id": self.id}):
+            yield str(row["what"])
+        marks = self._rooms.database.fetch(QUERIES["watermark"], {"dataset_id": self.id, "source_id": self.id})
+        mark = marks[0]["version"] if marks else None
+        if mark != self.watermark:
+            yield f"the watermark is {mark}, and the newest committed write sets {self.watermark}"
+
+    @staticmethod
+    def _batches(record: DatasetRecord, rows: Sequence[Row]) -> list[pa.RecordBatch]:
+        columns = [[row[0] for row in rows], [row[1] for row in rows]]
+        schema = arrow_schema(record.schema)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+        return [pa.RecordBatch.from_arrays(arrays, schema=schema)]
+
+
+class Model:
+    """All datasets of a drill, and the writes that were asked for."""
+
+    def __init__(self, rooms: Rooms, log: Log, records: Iterable[DatasetRecord]) -> None:
+        self._rooms = rooms
+        self.log = log
+        self.datasets = {record.name: DatasetModel(rooms, record, log) for record in records}
+
+    def check(self, generator: random.Random, names: Iterable[str] | None = None) -> list[str]:
+        """Return every violation of a promise that shows in these datasets now (None: all); recovery must have run."""
+        chosen = [self.datasets[name] for name in names or self.datasets]
+        found = [f"{each.name}: {what}" for each in chosen for what in each.follow()]
+        if not found:
+            found += [f"{each.name}: {what}" for each in chosen for what in each.check(generator)]
+        return found + self._answers({each.name for each in chosen})
+
+    def committed(self, write: Write) -> list[bool]:
+        """Say for each output of a write whether it is committed."""
+        return [write.label in self.datasets[name].versions for name, _, _ in write.outputs]
+
+    def together(self, heads: Mapping[int, int], labels: Iterable[str]) -> list[str]:
+        """Return those of some writes of which a reader of these heads saw one output without the other."""
+        found = []
+        for label in labels:
+            write = self.log.writes[label]
+            seen = []
+            for name, _, _ in write.outputs:
+                dataset = self.datasets[name]
+                version = dataset.versions.get(label)
+                seen.append(version is not None and version <= heads.get(dataset.id, 0))
+            if len(set(seen)) > 1 and all(self.datasets[name].id in heads for name, _, _ in write.outputs):
+                found.append(f"{label}: a reader saw one output and not the other")
+        return found
+
+    def _answers(self, names: set[str]) -> list[str]:
+        """Compare what writers were told with what is there."""
+        found = []
+        for label, write in self.log.writes.items():
+            if not names >= {name for name, _, _ in write.outputs}:
+                continue
+            committed, answer = self.committed(write), self.log.answers.get(label)
+            if len(set(committed)) > 1:
+                found.append(f"{label}: one output is committed, the other is not")
+            elif answer == "acknowledged" and not all(committed):
+                found.append(f"{label} was acknowledged and is not committed")
+            elif answer == "refused" and any(committed):
+                found.append(f"{label} was refused and is committed")
+        return found
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    return list(zip(table["id"].to_pylist(), table["note"].to_pylist(), strict=True))
+
+
+def _difference(expected: Sequence[Row], found: Sequence[Row]) -> Iterator[str]:
+    wanted, there = Counter(expected), Counter(found)
+    if lost := wanted - there:
+        yield f"{sum(lost.values())} rows are lost, as {next(iter(lost))}"
+    if extra := there - wanted:
+        yield f"{sum(extra.values())} rows too many, as {next(iter(extra))}"
