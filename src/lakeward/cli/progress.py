@@ -28,7 +28,7 @@ class Progress:
         self._stream = stream
         self._style = style
         self._clock = clock
-        self._what, self._rows = "", 0
+        self._what, self._rows, self._unit = "", 0, "rows"
         self._total: int | None = None
         self._started = self._shown = clock()
         self._on_line = False
@@ -36,8 +36,8 @@ class Progress:
         self._lock = threading.RLock()
         self._stop = threading.Event()
 
-    def __call__(self, what: str, rows: int, total: int | None = None) -> None:
-        """Tell that `rows` of `total` (None: unknown) are done."""
+    def __call__(self, what: str, rows: int, total: int | None = None, unit: str = "rows") -> None:
+        """Tell that `rows` of `total` (None: unknown) are done; `unit` is what they are, if not rows."""
         if self._style == "none":
             return
         with self._lock:
@@ -48,7 +48,7 @@ class Progress:
                 self._shown = self._started - (0.0 if self._style == "lines" else _LIVE_SECONDS)
                 self._stop = threading.Event()
                 threading.Thread(target=self._run, args=(self._stop,), name="lakeward-progress", daemon=True).start()
-            self._rows, self._total = rows, total
+            self._rows, self._total, self._unit = rows, total, unit
             self.tick()
 
     def of(self, what: str, total: int | None = None) -> Callable[[int], None]:
@@ -64,7 +64,7 @@ class Progress:
             if not self._what or now - self._shown < due:
                 return
             self._shown = now
-            text = _line(self._what, self._rows, self._total, now - self._started)
+            text = _line(self._what, self._rows, self._total, now - self._started, self._unit)
             self._stream.write(f"\r\x1b[2K{text}" if self._style == "live" else f"{text}\n")
             self._stream.flush()
             self._on_line = self._style == "live"
@@ -84,15 +84,15 @@ class Progress:
             self.tick()
 
 
-def _line(what: str, rows: int, total: int | None, seconds: float) -> str:
+def _line(what: str, rows: int, total: int | None, seconds: float, unit: str = "rows") -> str:
     if not rows:
         return f"{what} … {duration(seconds)}"
-    parts = [f"{rows:,} rows"]
+    parts = [f"{rows:,} {unit}"]
     if total:
-        parts = [f"{rows:,} of {total:,} rows ({100 * rows // total} %)"]
+        parts = [f"{rows:,} of {total:,} {unit} ({100 * rows // total} %)"]
     rate = rows / seconds if seconds >= _NO_RATE_BEFORE else 0.0
     if rate:
-        parts.append(f"{rate:,.0f} rows/s")
+        parts.append(f"{rate:,.0f} {unit}/s")
     parts.append(duration(seconds))
     if total and rate and rows < total:
         parts.append(f"ETA {duration((total - rows) / rate)}")

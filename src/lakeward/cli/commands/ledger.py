@@ -8,6 +8,7 @@ import typer
 
 from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.commands.history_table import history_table
+from lakeward.cli.commands.ledger_drill import drill
 from lakeward.cli.session import Session
 
 MostOption = Annotated[int, typer.Option("--most", min=1, help="At most so many.")]
@@ -18,6 +19,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="The ledger of transactions.", no_args_is_help=True)
     command(group, "list")(list_transactions)
     command(group, "recover")(recover)
+    command(group, "drill")(drill)
     app.add_typer(group, name="ledger")
 
 

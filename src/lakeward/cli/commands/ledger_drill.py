@@ -1,0 +1,134 @@
+"""`lakeward ledger drill`: kills, stops and cuts off writers, and compares what is left with a model."""
+
+from __future__ import annotations
+
+import logging
+import random
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import RenderableType
+
+from lakeward.cli.command import DryRunOption
+from lakeward.cli.session import Session, heavy
+from lakeward.cli.text import table
+from lakeward.errors import UsageError
+
+if TYPE_CHECKING:
+    from lakeward.testing.drill.run import Ground, Report
+
+PROCESS = "lakeward.cli.drill_process"
+"""The program whose forks are killed."""
+
+_MOST_SEED = 2**31
+
+
+def drill(
+    session: Session,
+    rounds: Annotated[int, typer.Option("--rounds", min=0, metavar="N", help="So many random rounds.")] = 20,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="S", help="Replays an earlier drill; else a new one is drawn.")
+    ] = None,
+    cases: Annotated[
+        int | None,
+        typer.Option("--cases", min=0, metavar="N", help="At most so many faults at steps; else each at every step."),
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option("--markdown", metavar="FILE", help="Also write the table to this file.")
+    ] = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Kill, stop and cut off writers, and check that no row is lost or there twice.
+
+    First each fault (kill -9, SIGSTOP longer than the lease, an exception, Postgres going down) at every step of a
+    write, to Postgres rows, to an Iceberg table, and to both at once. Then random rounds: three processes write to the
+    same datasets, and one is killed or stopped at some instant.
+
+    It works in a temporary workspace. With --home, LAKEWARD_HOME or LAKEWARD_DATABASE_URL it works in that workspace
+    and so on your own catalog and store, in a scratch catalog whose name begins with "lakeward drill"; it stays there.
+    """
+    chosen = seed if seed is not None else random.SystemRandom().randrange(_MOST_SEED)
+    if dry_run:
+        where = "the workspace that is named, in a scratch catalog" if _named(session) else "a temporary workspace"
+        session.show_actions(
+            [
+                f"open {where}",
+                f"try {'every fault' if cases is None else f'{cases} faults'} at the steps of a write",
+                f"run {rounds} random rounds with seed {chosen}",
+            ],
+            "lakeward ledger drill",
+        )
+        return
+    runner, shown = heavy("lakeward.testing.drill.run"), heavy("lakeward.testing.drill.report")
+    if logging.getLogger("lakeward").level >= logging.WARNING:
+        logging.getLogger("lakeward.recovery").setLevel(logging.ERROR)  # that it has work is what is meant here
+    with _ground(session) as ground:
+        report: Report = runner.run(runner.Plan(rounds, chosen, cases), ground, session.progress)
+        left = [] if ground.outage is not None else list(_left(report, ground))
+    if markdown is not None:
+        markdown.write_text(shown.to_markdown(report), encoding="utf-8")
+    lines: list[RenderableType] = [table(shown.columns(report), shown.rows(report)), ""] if report.outcomes else []
+    broken = report.violations
+    lines += [*shown.summary(report), *left, *(f"VIOLATED: {what}" for what in broken)]
+    lines.append("" if broken else "no row lost, none twice, every answer true")
+    again = f"lakeward ledger drill --rounds {rounds} --seed {chosen}" + (
+        f" --cases {cases}" if cases is not None else ""
+    )
+    session.show({**shown.to_json(report), "left": left}, lines, [again] if broken else [])
+    if broken:
+        raise typer.Exit(1)
+
+
+def _named(session: Session) -> bool:
+    loaded = heavy("lakeward.wiring.opening").resolve_settings(session.flags, session.settings_file)
+    values = loaded.values
+    somewhere = (values.home, values.database_url, values.warehouse)
+    return any(each is not None for each in somewhere) or bool(values.catalog)
+
+
+def _left(report: Report, ground: Ground) -> Iterator[str]:
+    yield (
+        f"left in {ground.rooms.database.display_url}: catalog {report.catalog!r} "
+        f"with {len(report.datasets)} datasets, half of them Iceberg tables"
+    )
+
+
+@contextmanager
+def _ground(session: Session) -> Iterator[Ground]:
+    """Open the workspace, a temporary one unless another is named, and say how its processes find it."""
+    opening, process = heavy("lakeward.wiring.opening"), heavy(PROCESS)
+    runner, outage = heavy("lakeward.testing.drill.run"), heavy("lakeward.testing.drill.outage")
+    loaded = opening.resolve_settings(session.flags, session.settings_file)
+    values = loaded.values
+    own = not _named(session)
+    if not own and values.home is None and values.database_url is None:
+        raise UsageError(
+            "a catalog or a warehouse is set, and neither a home nor a database to go with it",
+            safe="nothing was changed",
+            next_step="give --home DIR (an empty one is fine), or set LAKEWARD_DATABASE_URL",
+        )
+    with tempfile.TemporaryDirectory(prefix="lakeward-drill-", ignore_cleanup_errors=True) as temporary:
+        home = Path(temporary)
+        file = session.settings_file
+        with opening.open_workspace(home if own else session.home, settings_file=file) as workspace:
+            embedded = outage.EmbeddedOutage(home / "postgres", home / "cache") if own else None
+            place = {
+                # A home for scratch files only, so that what a killed process leaves there goes away with it.
+                "home": temporary,
+                "database_url": workspace.database.libpq_url,
+                "warehouse": str(_warehouse(values.warehouse, home if own else values.home)),
+                "catalog": dict(values.catalog),
+                "settings_file": str(file) if file is not None else None,
+            }
+            yield runner.Ground(process.rooms_of(workspace), PROCESS, place, embedded)
+
+
+def _warehouse(named: str | None, home: Path | None) -> Path:
+    if named is not None:
+        return Path(named).expanduser().absolute()
+    assert home is not None, "a workspace without a home names its warehouse"
+    return home.expanduser().absolute() / "warehouse"

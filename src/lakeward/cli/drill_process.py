@@ -1,0 +1,32 @@
+"""The program that forks the processes that `lakeward ledger drill` kills; it is started with its socket's number."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from lakeward.clock import Faults
+from lakeward.testing.drill.model import Rooms
+from lakeward.testing.drill.worker import fork_workers
+from lakeward.wiring.opening import open_workspace
+from lakeward.wiring.workspace import Workspace
+
+
+def rooms_of(workspace: Workspace) -> Rooms:
+    """Return the parts of a workspace that the drill uses."""
+    return Rooms(workspace.database, workspace.tree, workspace.ledger, workspace.storage, workspace.recovery)
+
+
+@contextmanager
+def open_place(place: Mapping[str, Any], faults: Faults) -> Iterator[Rooms]:
+    """Open the workspace that `lakeward ledger drill` describes."""
+    with open_workspace(**place, faults=faults) as workspace:
+        yield rooms_of(workspace)
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=int(sys.argv[1])) as control:
+        fork_workers(control, open_place)
