@@ -15,20 +15,45 @@ from sqlglot import exp
 from lakeward.errors import SqlError
 from lakeward.types.schema import IDENTITY_COLUMNS, ROW_ID, ROW_INDEX, VERSION, Schema
 
-# Scalar functions that look outside the row: none of them has a place in a row filter.
+# Scalar functions that look outside the row, or differ from one call to the next: none of them has a place in a filter
+# that is to give the same rows on every arm. Nor have those that wait or log.
 _FORBIDDEN_FUNCTIONS = frozenset(
     {
-        "getenv",
+        "current_catalog",
+        "current_connection_id",
+        "current_database",
+        "current_query",
+        "current_query_id",
+        "current_role",
+        "current_schema",
+        "current_schemas",
         "current_setting",
-        "getvariable",
-        "read_text",
-        "read_blob",
-        "random",
-        "uuid",
+        "current_transaction_id",
+        "current_user",
+        "currval",
+        "error",
         "gen_random_uuid",
+        "getenv",
+        "getvariable",
         "nextval",
+        "pg_sleep",
+        "rand",
+        "random",
+        "session_user",
+        "setseed",
+        "setval",
+        "sleep_ms",
+        "stats",
+        "txid_current",
+        "user",
+        "uuid",
+        "uuidv4",
+        "uuidv7",
+        "vector_type",
+        "write_log",
     }
 )
+_FORBIDDEN_PREFIXES = ("read_", "columns")
 _COUNTERS = (ROW_INDEX, ROW_ID, VERSION)
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -89,6 +114,8 @@ def parse_filter(text: str, schema: Schema, dataset: str) -> Filter:
     if any(value for name, value in statement.args.items() if name not in outer):  # type: ignore[union-attr]
         raise refuse("is not one SQL predicate")
     predicate = where.this.this
+    if isinstance(predicate, exp.Alias | exp.PropertyEQ):
+        raise refuse("is not one SQL predicate")
     known = {name.casefold(): name for name in (*schema.names, *IDENTITY_COLUMNS)}
     columns: dict[str, None] = {}
     for node in predicate.walk():
@@ -96,8 +123,8 @@ def parse_filter(text: str, schema: Schema, dataset: str) -> Filter:
             raise refuse("may use only the columns of the row: no subquery, parameter, star or window")
         if isinstance(node, exp.AggFunc):
             raise refuse("may not aggregate")
-        if isinstance(node, exp.Func) and _function_name(node) in _FORBIDDEN_FUNCTIONS:
-            raise refuse(f"may not call {_function_name(node)}()")
+        if isinstance(node, exp.Func | exp.Columns) and (called := _forbidden(node)):
+            raise refuse(f"may not call {called}()")
         if isinstance(node, exp.Column):
             # DuckDB reads `s.a` as a field of the struct s where no table is called s.
             name = node.parts[0].name
@@ -147,8 +174,13 @@ def _integer(node: exp.Expr) -> int | None:
     return value if -(2**63) <= value < 2**63 else None
 
 
-def _function_name(node: exp.Func) -> str:
-    return (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).casefold()
+def _forbidden(node: exp.Expr) -> str | None:
+    """Return the function's name if it has no place in a filter. One has several: ours, sqlglot's and DuckDB's."""
+    names = {node.name.casefold()} if isinstance(node, exp.Anonymous) else set()
+    names.add(node.sql(dialect="duckdb").partition("(")[0].strip().casefold())
+    if isinstance(node, exp.Func):
+        names.update(name.casefold() for name in type(node).sql_names())
+    return next((name for name in names if name in _FORBIDDEN_FUNCTIONS or name.startswith(_FORBIDDEN_PREFIXES)), None)
 
 
 def _first_line(error: Exception) -> str:

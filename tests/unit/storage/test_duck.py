@@ -1,0 +1,92 @@
+"""The storage layer's DuckDB: streams keep their types and their sources' errors, and its failures have our names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from lakeward.errors import SqlError, StorageError, StorageFull, ValueRefused
+from lakeward.storage.duck import Duck, named
+from lakeward.storage.filters import Filter
+from lakeward.storage.settings import StorageSettings
+
+SCHEMA = pa.schema([pa.field("n", pa.int64())])
+
+
+@pytest.fixture
+def duck(tmp_path: Path) -> Iterator[Duck]:
+    opened = Duck(StorageSettings(warehouse=tmp_path / "warehouse", scratch=tmp_path / "scratch", memory_limit="100MB"))
+    yield opened
+    opened.close()
+
+
+def failing(error: Exception, good: int = 3) -> pa.RecordBatchReader:
+    def batches() -> Iterator[pa.RecordBatch]:
+        for _ in range(good):
+            yield pa.RecordBatch.from_pydict({"n": range(100_000)}, schema=SCHEMA)
+        raise error
+
+    return pa.RecordBatchReader.from_batches(SCHEMA, batches())
+
+
+@pytest.mark.parametrize("good", [0, 1, 5])
+def test_what_a_source_raises_comes_out_unchanged(duck: Duck, good: int) -> None:
+    error = ValueRefused("row 7 is wrong", dataset="d", row=7)
+    stream = duck.stream("SELECT n FROM source", SCHEMA, {"source": failing(error, good)})
+    with pytest.raises(ValueRefused) as caught:
+        stream.read_all()
+    assert caught.value is error
+
+
+def test_types_are_those_that_were_asked_for(duck: Duck) -> None:
+    schema = pa.schema([pa.field("a", pa.list_(pa.field("element", pa.int32()))), pa.field("b", pa.string())])
+    table = duck.stream("SELECT [1, 2]::INTEGER[] AS x, 'b' AS y", schema).read_all()
+    assert table.schema == schema
+    assert table.to_pylist() == [{"a": [1, 2], "b": "b"}]
+
+
+def test_python_variables_are_not_tables(duck: Duck) -> None:
+    secret = pa.table({"n": [1]})
+    with pytest.raises(StorageError, match="secret"):
+        duck.stream("SELECT n FROM secret", SCHEMA).read_all()
+    assert secret.num_rows == 1
+
+
+def test_a_failing_filter_is_a_sql_error_and_anything_else_is_not(duck: Duck) -> None:
+    where = Filter("n / 0 > nope(1)", ("n",), ())
+    query = f"SELECT n FROM source WHERE {where.sql}"
+    with pytest.raises(SqlError, match=r"can't be evaluated.*nope"):
+        duck.stream(query, SCHEMA, {"source": pa.table({"n": [1]})}, where).read_all()
+    with pytest.raises(StorageError, match="nowhere"):
+        duck.stream("SELECT n FROM read_parquet('nowhere.parquet')", SCHEMA, where=where).read_all()
+
+
+def test_too_little_memory_is_told(duck: Duck) -> None:
+    with pytest.raises(StorageFull, match="out of memory") as caught:
+        duck.stream("SELECT len(list(r)) AS n FROM range(100_000_000) AS t(r)", SCHEMA).read_all()
+    assert "storage.memory_limit" in str(caught.value.next_step)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (duckdb.IOException("IO Error: could not write: No space left on device"), StorageFull),
+        (OSError("Invalid Input Error: IO Error: Disk quota exceeded"), StorageFull),
+        (duckdb.OutOfMemoryException("Out of Memory Error: failed to pin"), StorageFull),
+        (duckdb.IOException("IO Error: no such file"), StorageError),
+        (OSError("Conversion Error: x"), StorageError),
+    ],
+)
+def test_names_of_failures(error: Exception, expected: type[Exception]) -> None:
+    assert type(named(error)) is expected
+
+
+def test_streams_of_one_process_do_not_meet(duck: Duck) -> None:
+    streams = [
+        duck.stream("SELECT n FROM source", SCHEMA, {"source": pa.table({"n": [number] * 3})}) for number in range(5)
+    ]
+    assert [stream.read_all()["n"].to_pylist() for stream in streams] == [[number] * 3 for number in range(5)]
