@@ -10,13 +10,14 @@ from lakeward import errors
 if TYPE_CHECKING:
     from lakeward.storage.requests import BuildResult, WriteResult
     from lakeward.types.digest import Digest
+    from lakeward.wiring.dataset import Dataset
     from lakeward.wiring.opening import open_workspace as open
-    from lakeward.wiring.workspace import Dataset, Workspace
+    from lakeward.wiring.workspace import Workspace
 else:
     # Loaded when first asked for: DuckDB, PyArrow and PyIceberg take a second that `lakeward --help` need not wait.
     _PLACES = {
         "BuildResult": ("lakeward.storage.requests", "BuildResult"),
-        "Dataset": ("lakeward.wiring.workspace", "Dataset"),
+        "Dataset": ("lakeward.wiring.dataset", "Dataset"),
         "Digest": ("lakeward.types.digest", "Digest"),
         "Workspace": ("lakeward.wiring.workspace", "Workspace"),
         "WriteResult": ("lakeward.storage.requests", "WriteResult"),

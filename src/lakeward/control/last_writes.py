@@ -12,7 +12,9 @@ QUERIES = Queries.beside(__file__)
 
 @dataclass(frozen=True)
 class LastWrite:
-    """The newest committed write of a dataset; copies between its arms, which change no row, are not counted.
+    """The newest committed write of a dataset, adopted rows of another engine included.
+
+    Copies between its arms and compactions, which change no row, are not counted.
 
     Args:
         version: the version that it made. Every later one has the same rows.

@@ -46,7 +46,7 @@ class Ledger:
     """
 
     def __init__(self, database: Database, *, lease_seconds: float = 60.0) -> None:
-        self._database = database
+        self.database = self._database = database
         self._lease_seconds = lease_seconds
         self._owner = Owner.current()
 
@@ -64,11 +64,11 @@ class Ledger:
         """
         with self._database.transaction() as connection:
             head = connection.execute(QUERIES["lock_dataset"], {"dataset_id": intent.dataset_id}).mappings().one()
-            if head["status"] == "diverged":
+            if head["status"] == "diverged" and intent.kind != "adopt":
                 raise Diverged(
                     f"dataset {intent.dataset} has diverged: another engine moved its Iceberg table's main branch",
                     safe=f"reads stay at the last committed version, {head['head_version']}",
-                    next_step="bring the table's main back to our snapshot; `lakeward dataset show` names it",
+                    next_step=ways_out(intent.dataset),
                     dataset=intent.dataset,
                 )
             arm = intent.arm or head["primary_arm"]
@@ -231,6 +231,11 @@ class Ledger:
         )
         if transaction.kind == "copy":
             connection.execute(QUERIES["carry_arm_versions"], {**key, **parent, **arm})
+        if decision.resolution is not None:
+            connection.execute(QUERIES["resolve"], key)
+            connection.execute(QUERIES["supersede"], key)
+            entry = decision.resolution.audit_entry(transaction.dataset, decision.snapshot_id)
+            connection.execute(QUERIES["audit"], entry)
         for source, window in sorted(transaction.windows.items()):
             connection.execute(QUERIES["record_watermark"], {**key, "source_id": source, "version": window.high})
 
@@ -253,10 +258,6 @@ class Ledger:
     def mark_published(self, transaction_id: int) -> None:
         """Record that the catalog shows a committed version; repeating it changes nothing."""
         self._database.fetch(QUERIES["mark_published"], {"id": transaction_id})
-
-    def mark_diverged(self, dataset_id: int) -> None:
-        """Record that another engine moved the dataset's table, so that nobody writes over it."""
-        self._database.fetch(QUERIES["mark_diverged"], {"dataset_id": dataset_id})
 
     def log_sync(
         self, dataset_id: int, version: int, event: str, namespace: tuple[str, ...], snapshot_id: int | None
@@ -296,17 +297,18 @@ class Ledger:
         """
         found: list[Unfinished] = []
         for row in self._database.fetch(QUERIES["unfinished"], {"dataset_id": dataset_id}):
-            fence = row["fence"]
+            fence, version = row["fence"], row["version"]
             if row["status"] == "open":
                 taken = self._take_over(row)
                 if taken is None:
                     continue
-                fence = taken
+                # As they are now: the owner may have moved it up by a version since we looked.
+                fence, version = taken
             found.append(
                 Unfinished(
                     row["id"],
                     row["dataset_id"],
-                    row["version"],
+                    version,
                     row["parent_version"],
                     row["arm"],
                     row["status"],
@@ -315,7 +317,8 @@ class Ledger:
             )
         return found
 
-    def _take_over(self, row: sqlalchemy.RowMapping) -> int | None:
+    def _take_over(self, row: sqlalchemy.RowMapping) -> tuple[int, int] | None:
+        """Return the new fence and the version, or None if it stays its owner's."""
         dead = row["owner"] is not None and Owner.from_json(row["owner"]).is_dead()
         if not dead and not row["expired"]:
             return None
@@ -327,7 +330,8 @@ class Ledger:
                     connection.execute(QUERIES["lock_wait"], {"milliseconds": TAKE_OVER_MILLISECONDS})
                     if connection.execute(QUERIES["lock_open"], key).one_or_none() is None:
                         return None
-                    return connection.execute(QUERIES["take_over"], {**key, **claim}).scalar()
+                    taken = connection.execute(QUERIES["take_over"], {**key, **claim}).one_or_none()
+                    return None if taken is None else (taken.fence, taken.version)
             except ConflictError as error:
                 # Its owner has a chunk under way, or stopped in the middle of one.
                 log.info("transaction %d can't be taken over yet: %s", row["id"], error)
@@ -363,4 +367,12 @@ def lease_lost(transaction: OpenTransaction) -> LeaseLost:
         next_step="repeat the write; raise ledger.lease_seconds if the process is often paused for long",
         dataset=transaction.dataset,
         version=transaction.version,
+    )
+
+
+def ways_out(dataset: str) -> str:
+    """Return what can be done about a dataset that diverged."""
+    return (
+        f"`lakeward ledger adopt {dataset}` takes the other engine's rows as a new version, "
+        f"`lakeward ledger restore {dataset}` brings back ours; --dry-run shows what they would do"
     )

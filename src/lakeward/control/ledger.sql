@@ -13,7 +13,8 @@ WHERE d.id = :dataset_id FOR NO KEY UPDATE OF d FOR SHARE OF r;
 -- name: open
 -- Intent: takes the dataset's open slot with a lease, if it is free and nobody who is still there came before.
 -- A version that is committed and not yet published keeps the slot: a next one would start from a snapshot that `main` is
--- not at yet, and take that for another engine's hand. Whoever waits publishes it.
+-- not at yet, and take that for another engine's hand. Whoever waits publishes it. What adopts another engine's snapshot is
+-- there because it can't be published.
 WITH opened AS (
     INSERT INTO lakeward.dataset_transactions
         (dataset_id, version, parent_version, kind, verb, arm, build_id, pipeline, writer, route_epoch, fence, windows,
@@ -22,8 +23,9 @@ WITH opened AS (
            :route_epoch, nextval('lakeward.fences'), CAST(:windows AS jsonb), :fingerprint
     FROM (SELECT coalesce(max(t.version), 0) AS version FROM lakeward.dataset_transactions t
           WHERE t.dataset_id = :dataset_id) AS newest
-    WHERE NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t
-                      WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.published_at IS NULL)
+    WHERE (:kind = 'adopt' OR NOT EXISTS (
+            SELECT 1 FROM lakeward.dataset_transactions t
+            WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.published_at IS NULL))
       AND NOT EXISTS (SELECT 1 FROM lakeward.slot_waiters w
                       WHERE w.dataset_id = :dataset_id AND w.alive_until > clock_timestamp()
                         AND (CAST(:ticket AS bigint) IS NULL OR w.ticket < :ticket))
@@ -103,7 +105,8 @@ SELECT :dataset_id, :arm, :version,
        :snapshot_id, :parent_snapshot_id;
 
 -- name: carry_arm_versions
--- A copy changes no row, so every other arm that holds the parent version holds this one too, in the same snapshot.
+-- A copy or compaction changes no row, so every other arm that holds the parent version holds this one too, in the same
+-- snapshot.
 INSERT INTO lakeward.arm_versions (dataset_id, arm, version, base_version, snapshot_id, parent_snapshot_id)
 SELECT dataset_id, arm, :version, base_version, snapshot_id, parent_snapshot_id
 FROM lakeward.arm_versions WHERE dataset_id = :dataset_id AND version = :parent_version AND arm <> :arm;
@@ -147,7 +150,7 @@ WITH taken AS (
 )
 UPDATE lakeward.dataset_transactions t SET fence = taken.fence
 FROM taken WHERE t.id = taken.transaction_id AND t.status = 'open'
-RETURNING t.fence;
+RETURNING t.fence, t.version;
 
 -- name: abort
 UPDATE lakeward.dataset_transactions SET status = 'aborted', ended_at = clock_timestamp(), error = :error
@@ -157,8 +160,18 @@ WHERE id = :id AND status = 'open' AND fence = :fence RETURNING id;
 UPDATE lakeward.dataset_transactions SET published_at = clock_timestamp()
 WHERE id = :id AND status = 'committed' AND published_at IS NULL;
 
--- name: mark_diverged
-UPDATE lakeward.datasets SET status = 'diverged' WHERE id = :dataset_id;
+-- name: resolve
+-- Decide of an adopted snapshot: the divergence ends.
+UPDATE lakeward.datasets SET status = 'ok' WHERE id = :dataset_id;
+
+-- name: supersede
+-- What could not be published need not be any more: `main` is at the adopted snapshot, or goes on from there.
+UPDATE lakeward.dataset_transactions SET published_at = now()
+WHERE dataset_id = :dataset_id AND status = 'committed' AND published_at IS NULL AND version < :version;
+
+-- name: audit
+INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
+VALUES (:actor, :action, :subject, CAST(:before AS jsonb), CAST(:after AS jsonb));
 
 -- name: log_sync
 INSERT INTO lakeward.iceberg_sync_log (dataset_id, version, event, namespace, snapshot_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -82,6 +83,33 @@ class Counts:
 
 
 @dataclass(frozen=True)
+class Resolution:
+    """How a divergence ends, for the audit log.
+
+    Args:
+        actor: who decided it.
+        action: `ledger.adopt` or `ledger.restore`.
+        found: the snapshot that another engine left `main` at; None: it left none.
+        ours: the snapshot of our newest version until then.
+    """
+
+    actor: str
+    action: str
+    found: int | None
+    ours: int | None
+
+    def audit_entry(self, subject: str, snapshot: int | None) -> dict[str, object]:
+        """Return the parameters of the audit log's statement.
+
+        Args:
+            subject: the dataset's name.
+            snapshot: that of the newest version from now on.
+        """
+        before, after = json.dumps({"main": self.found, "ours": self.ours}), json.dumps({"ours": snapshot})
+        return {"actor": self.actor, "action": self.action, "subject": subject, "before": before, "after": after}
+
+
+@dataclass(frozen=True)
 class Decision:
     """What decide makes of an open transaction, all at once with those of the other outputs of its build."""
 
@@ -95,6 +123,8 @@ class Decision:
     parent_snapshot_id: int | None = None
     iceberg_namespace: tuple[str, ...] | None = None
     digest: tuple[int, int] | None = None
+    resolution: Resolution | None = None
+    """Ends the dataset's divergence with it."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +142,7 @@ class Unfinished:
 
 @dataclass(frozen=True)
 class Transaction:
-    """One row of the ledger: one write to one dataset, or one copy between its arms.
+    """One row of the ledger: one write to one dataset, one copy between its arms, or one adopted foreign commit.
 
     Counts are None until it is committed. `committed_at` is the database's clock.
     """

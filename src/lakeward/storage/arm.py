@@ -14,8 +14,10 @@ import pyarrow as pa
 
 from lakeward.clock import Faults, Ids
 from lakeward.control.db import Database
+from lakeward.control.divergence import Compaction
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Counts, OpenTransaction
+from lakeward.errors import UsageError
 from lakeward.storage.duck import Duck
 from lakeward.storage.filters import Filter
 from lakeward.storage.leftovers import Leftover, TidyTask
@@ -33,12 +35,17 @@ class WriteTask:
         transaction: the open transaction, whose verb says what to do.
         parent: the newest version that this arm holds, which the write starts from; None if it holds none.
         check: raises if the transaction's lease is lost; called between batches.
+        compacted: called before anything is written if another engine has compacted the parent: records that, and
+            returns the transaction as it is then.
+        adopts: the foreign snapshot that the transaction takes in, if it does.
     """
 
     table: TableRef
     transaction: OpenTransaction
     parent: ArmVersion | None
     check: Callable[[], None]
+    compacted: Callable[[Compaction], OpenTransaction]
+    adopts: int | None = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,7 @@ class Prepared:
     snapshot_id: int | None = None
     parent_snapshot_id: int | None = None
     iceberg_namespace: tuple[str, ...] | None = None
+    digest: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,61 @@ class Scan:
     identity: bool = False
     since: int | None = None
     where: Filter | None = None
+
+
+@dataclass(frozen=True)
+class ForeignHead:
+    """What another engine did to a table.
+
+    Args:
+        snapshot: where its `main` is; None: it has none.
+        why: what is wrong with that, as part of a sentence.
+        columns: what it did to columns or partitions; None: nothing.
+        behind: our snapshot goes on from there: it was set back.
+        lost: our snapshot is not in the table any more.
+    """
+
+    snapshot: int | None
+    why: str
+    columns: str | None = None
+    behind: bool = False
+    lost: bool = False
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The rows of a foreign snapshot, compared with ours by `__row_id`.
+
+    Args:
+        rows, added, updated, unchanged, deleted: counts; `rows = added + updated + unchanged`.
+        nulls: rows of which an identity column is null.
+        repeated: rows whose `__row_id` another one has, too.
+        beyond: rows with an id, position or version that nothing could have given them.
+        unstamped: added or updated rows that claim to be of a version that we know: reading since that misses them.
+        next_row_id, next_row_index: what the next row of ours gets, so that no id comes twice.
+    """
+
+    rows: int
+    added: int
+    updated: int
+    unchanged: int
+    deleted: int
+    nulls: int
+    repeated: int
+    beyond: int
+    unstamped: int
+    next_row_id: int
+    next_row_index: int
+
+    @property
+    def unsound(self) -> str | None:
+        """What is wrong with the identity of rows, for people; None: nothing."""
+        found = {
+            "without identity": self.nulls,
+            "with another row's __row_id": self.repeated,
+            "with an identity that was never given": self.beyond,
+        }
+        return ", ".join(f"{rows:,} rows {what}" for what, rows in found.items() if rows) or None
 
 
 @dataclass(frozen=True)
@@ -131,6 +194,33 @@ class StorageArm(ABC):
         to do.
         """
         return iter(())
+
+    def foreign(self, table: TableRef, held: ArmVersion) -> ForeignHead | None:
+        """Return where another engine has moved the arm's own head; None: it is at `held`.
+
+        Args:
+            table: the dataset.
+            held: the newest version that the arm holds.
+        """
+        return None
+
+    def survey(self, table: TableRef, held: ArmVersion, snapshot: int, version: int) -> Survey:
+        """Compare the rows of a snapshot that `foreign` found with ours. Reads both.
+
+        Args:
+            table: the dataset.
+            held: the newest version that the arm holds.
+            snapshot: the foreign one.
+            version: the one that it would become.
+
+        Raises:
+            DataError: the rows can't be read.
+        """
+        raise UsageError(f"no other engine writes to the {self.name} arm")
+
+    def restore_columns(self, table: TableRef, held: ArmVersion) -> None:
+        """Give the table the columns back that it had at `held`, if another engine changed them."""
+        raise UsageError(f"no other engine writes to the {self.name} arm")
 
     @abstractmethod
     def locate(self, table: TableRef, version: ArmVersion) -> dict[str, str]:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from lakeward.clock import Clock, Faults, Ids
+from lakeward.control.divergence import Compaction, Divergence
 from lakeward.control.leases import Heartbeat
 from lakeward.control.ledger import Ledger, lease_lost
 from lakeward.control.records import ArmVersion, Decision, Intent, OpenTransaction
@@ -103,6 +104,7 @@ class WriteProtocol:
         self._ledger = ledger
         self._slots = slots
         self._arms = arms
+        self._divergence = Divergence(ledger.database)
         self._recovery = recovery
         self._clock = clock
         self._ids = ids
@@ -123,7 +125,7 @@ class WriteProtocol:
             outputs: what to write, at most one of each dataset.
             writer: the named place in the product that writes.
             pipeline: the pipeline that is built, if any.
-            kind: `write`, or `copy` to the other arm.
+            kind: `write`, `copy` to the other arm, or `adopt` of another engine's snapshot.
             arm: the arm to write to; None: each dataset's primary.
         """
         ordered = sorted(outputs, key=lambda output: output.dataset.id)
@@ -205,14 +207,21 @@ class WriteProtocol:
 
         def check() -> None:
             if heartbeat.lost:
-                raise lease_lost(transaction)
+                raise lease_lost(job.transaction)
+
+        def compacted(compaction: Compaction) -> OpenTransaction:
+            job.transaction = self._divergence.compacted(job.transaction, compaction, self._ids.new())
+            return job.transaction
 
         parent = self._ledger.newest_arm_version(transaction.dataset_id, transaction.arm)
-        task = WriteTask(job.table, transaction, parent, check)
+        adopts = job.output.resolution.found if job.output.resolution is not None else None
+        task = WriteTask(job.table, transaction, parent, check, compacted, adopts)
         try:
             job.prepared = self._arms[transaction.arm].prepare(task, job.batches.reader)
         except (ConflictError, StorageError, ControlError) as error:
             # Whoever took over goes on meanwhile, which looks like all sorts of trouble from here.
+            if isinstance(error, Diverged) and "found" in error.fields:
+                self._divergence.mark(transaction.dataset_id, transaction.id, transaction.fence)
             if isinstance(error, LeaseLost) or self._ledger.still_open(transaction):
                 raise
             raise lease_lost(transaction) from error
@@ -242,7 +251,7 @@ class WriteProtocol:
 
     def _decide(self, jobs: Sequence[_Job]) -> None:
         self._faults.at("decide")
-        decisions = [_decision(job.transaction, job.prepared) for job in jobs if job.prepared is not None]
+        decisions = [_decision(job, job.prepared) for job in jobs if job.prepared is not None]
         if not decisions:
             return
         try:
@@ -330,9 +339,9 @@ def _unless_empty(reader: pa.RecordBatchReader) -> _Stream:
     return _Stream(pa.RecordBatchReader.from_batches(reader.schema, iter(())), empty=True)
 
 
-def _decision(transaction: OpenTransaction, prepared: Prepared) -> Decision:
+def _decision(job: _Job, prepared: Prepared) -> Decision:
     return Decision(
-        transaction=transaction,
+        transaction=job.transaction,
         counts=prepared.counts,
         next_row_id=prepared.next_row_id,
         next_row_index=prepared.next_row_index,
@@ -341,6 +350,8 @@ def _decision(transaction: OpenTransaction, prepared: Prepared) -> Decision:
         snapshot_id=prepared.snapshot_id,
         parent_snapshot_id=prepared.parent_snapshot_id,
         iceberg_namespace=prepared.iceberg_namespace,
+        digest=prepared.digest,
+        resolution=job.output.resolution,
     )
 
 

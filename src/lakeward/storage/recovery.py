@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakeward.clock import Faults
+from lakeward.control.divergence import Divergence
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Unfinished
 from lakeward.control.tree import DatasetRecord, Tree
@@ -36,6 +37,7 @@ class Recovery:
     def __init__(self, tree: Tree, ledger: Ledger, arms: Mapping[str, StorageArm], faults: Faults) -> None:
         self._tree = tree
         self._ledger = ledger
+        self._divergence = Divergence(ledger.database)
         self._arms = arms
         self._faults = faults
 
@@ -78,7 +80,7 @@ class Recovery:
         try:
             self._arms[arm].publish(table_ref(record), held)
         except Diverged:
-            self._ledger.mark_diverged(dataset_id)
+            self._divergence.mark(dataset_id, transaction_id)
             raise
         self._faults.at("publish:moved")
         self._ledger.mark_published(transaction_id)
@@ -95,11 +97,12 @@ class Recovery:
         return "aborted" if ended else None
 
     def _publish_again(self, record: DatasetRecord, left: Unfinished) -> str | None:
+        if record.status == "diverged":
+            # Until somebody resolves it, looking again finds the same, and may have to read two snapshots for that.
+            return None
         try:
             self.publish(record.id, left.id, left.arm, left.version)
         except Diverged as error:
-            if record.status == "diverged":
-                return None
             log.error("%s", error)
             return "diverged"
         return "published"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lakeward.control.records import ArmVersion, Window
+from lakeward.control.records import ArmVersion, Resolution, Window
 from lakeward.control.tree import DatasetRecord
 from lakeward.storage.table import TableRef
 
@@ -49,6 +49,7 @@ class Output:
         windows: per source dataset id, the versions that `rows` reads.
         fingerprint: what the pipeline that writes it means; None: no pipeline does.
         audit: looks at the prepared version and raises to refuse it.
+        resolution: how it ends the dataset's divergence; only where another engine's snapshot is adopted.
     """
 
     dataset: DatasetRecord
@@ -58,6 +59,7 @@ class Output:
     windows: Mapping[int, Window] = field(default_factory=dict)
     fingerprint: str | None = None
     audit: Callable[[PreparedVersion], None] | None = None
+    resolution: Resolution | None = None
 
 
 @dataclass(frozen=True)

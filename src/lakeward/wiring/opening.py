@@ -24,6 +24,7 @@ from lakeward.storage import arms
 from lakeward.storage.arm import ArmContext, StorageArm
 from lakeward.storage.duck import Duck
 from lakeward.storage.facade import Storage
+from lakeward.storage.foreign import Foreign
 from lakeward.storage.maintenance import Maintenance
 from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.recovery import Recovery
@@ -166,6 +167,7 @@ def _assemble(
         tree=tree,
         ledger=ledger,
         storage=storage,
+        foreign=Foreign(tree, ledger, made, protocol, recovery),
         recovery=recovery,
         retention=retention,
         upkeep=Upkeep(tree, maintenance, scratch),

@@ -1,35 +1,35 @@
-"""The handles that the public API returns: a workspace, and its datasets."""
+"""The handle that the public API returns: a workspace. That of its datasets is in `dataset.py`."""
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Unpack
-
-import pyarrow as pa
+from typing import Unpack
 
 from lakeward.control.db import Database
 from lakeward.control.history import History, Recoverable
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Transaction
 from lakeward.control.retention import Retention
-from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.control.tree import Tree
 from lakeward.pipelines.build import Progress
 from lakeward.pipelines.plan import Plan
 from lakeward.pipelines.service import Pipelines
-from lakeward.storage.facade import Parity, Storage
+from lakeward.storage.facade import Storage
+from lakeward.storage.foreign import Foreign, Restored
 from lakeward.storage.maintenance import DEFAULT_SECONDS, MaintenanceReport
 from lakeward.storage.recovery import Recovered, Recovery
-from lakeward.storage.requests import BuildResult, ReadRequest, WriteResult
-from lakeward.types.digest import Digest
+from lakeward.storage.requests import BuildResult, WriteResult
 from lakeward.types.logical import LogicalType
 from lakeward.types.schema import Schema
+from lakeward.wiring.actor import actor
+from lakeward.wiring.dataset import Dataset, Rooms
 from lakeward.wiring.declaring import Declaration, declare
 from lakeward.wiring.overview import DatasetStatus, dataset_status
+from lakeward.wiring.pin import Pin, pin
 from lakeward.wiring.settings import LoadedSettings
-from lakeward.wiring.transfer import ExportResult, ImportHow, ImportPlan, ImportRequest, ImportResult, Transfer
+from lakeward.wiring.transfer import ImportHow, ImportPlan, ImportRequest, ImportResult, Transfer
 from lakeward.wiring.transfer import Progress as TransferProgress
 from lakeward.wiring.upkeep import Upkeep
 
@@ -49,6 +49,7 @@ class Workspace:
         tree: Tree,
         ledger: Ledger,
         storage: Storage,
+        foreign: Foreign,
         recovery: Recovery,
         retention: Retention,
         upkeep: Upkeep,
@@ -65,6 +66,7 @@ class Workspace:
         self.upkeep = upkeep
         self.pipelines = pipelines
         self.transfer = Transfer(tree, storage)
+        self._rooms = Rooms(database, tree, ledger, storage, foreign, retention, self.transfer)
         self._close = close
 
     # Datasets --------------------------------------------------------------------------------------------------------
@@ -93,7 +95,7 @@ class Workspace:
             'postgres'
         """
         schema = Schema.declare(columns, primary_key, name)
-        return Dataset(self, self.tree.create_dataset(name, schema, arm=arm, actor=actor()))
+        return Dataset(self._rooms, self.tree.create_dataset(name, schema, arm=arm, actor=actor()))
 
     def dataset(self, name: str) -> Dataset:
         """Return a dataset by its full name.
@@ -101,11 +103,11 @@ class Workspace:
         Raises:
             UnknownObject: there is none, with the nearest names that there are.
         """
-        return Dataset(self, self.tree.dataset(name))
+        return Dataset(self._rooms, self.tree.dataset(name))
 
     def datasets(self) -> list[Dataset]:
         """Return every dataset, ordered by name."""
-        return [Dataset(self, record) for record in self.tree.datasets()]
+        return [Dataset(self._rooms, record) for record in self.tree.datasets()]
 
     def declare_dataset(
         self,
@@ -123,7 +125,7 @@ class Workspace:
 
     def ensure_dataset(self, declaration: Declaration) -> Dataset:
         """Return the dataset that was declared, made if it is missing."""
-        return Dataset(self, declaration.carry_out(self.tree, actor()))
+        return Dataset(self._rooms, declaration.carry_out(self.tree, actor()))
 
     def plan_import(
         self, name: str, path: str | Path, progress: TransferProgress | None = None, **how: Unpack[ImportHow]
@@ -151,6 +153,17 @@ class Workspace:
             NameTaken: the dataset exists, and columns, key or arm were declared that it does not have.
         """
         return self.run_import(self.plan_import(name, path, progress, **how), progress)
+
+    def pin(self, *names: str) -> Pin:
+        """Take one consistent set of versions of several datasets, to read from.
+
+        Args:
+            names: which; none: every dataset.
+
+        Raises:
+            UnknownObject: one of them is not there.
+        """
+        return pin(self.tree, self.ledger, self.storage, names)
 
     def status(self) -> list[DatasetStatus]:
         """Return where every dataset is, by name."""
@@ -189,6 +202,14 @@ class Workspace:
     def recoverable(self) -> list[Recoverable]:
         """Return what `recover` would look at; changes nothing."""
         return History(self.database).recoverable({record.id: record.name for record in self.tree.datasets()})
+
+    def adopt(self, name: str, renumber: bool = False, snapshot: int | None = None) -> WriteResult:
+        """Take the rows that another engine left in a dataset's table as a new version; see `Dataset.adopt`."""
+        return self.dataset(name).adopt(renumber, snapshot)
+
+    def restore(self, name: str, snapshot: int | None = None) -> Restored:
+        """Set a dataset's table back to our newest version; see `Dataset.restore`."""
+        return self.dataset(name).restore(snapshot)
 
     def maintain(
         self,
@@ -236,215 +257,3 @@ class Workspace:
 
     def __repr__(self) -> str:
         return f"Workspace({self.database.display_url!r})"
-
-
-class Dataset:
-    """One dataset of an open workspace, wherever its rows are. Its properties are those of this moment."""
-
-    def __init__(self, workspace: Workspace, record: DatasetRecord) -> None:
-        self._workspace = workspace
-        self._id = record.id
-        self.name = record.name
-
-    @property
-    def record(self) -> DatasetRecord:
-        """What the control plane knows of it now."""
-        return self._workspace.tree.by_id(self._id)
-
-    @property
-    def schema(self) -> Schema:
-        """Its columns and key."""
-        return self.record.schema
-
-    @property
-    def arm(self) -> str:
-        """The arm that serves it."""
-        return self.record.arm
-
-    @property
-    def version(self) -> int:
-        """Its newest committed version; 0 before the first."""
-        return self.record.head_version
-
-    @property
-    def row_count(self) -> int:
-        """The number of rows at the newest version, from the ledger."""
-        return self.record.row_count
-
-    def write(self, rows: object, mode: str = "append", allow_empty: bool = False) -> WriteResult:
-        """Write rows, atomically: all of them become visible at once, or none.
-
-        Args:
-            rows: an Arrow table, batch or reader, a DuckDB relation or anything else that exports an Arrow stream, or
-                an iterable of dicts. Columns are matched by name; values are converted only without loss.
-            mode: `append` or `replace`.
-            allow_empty: lets `replace` write zero rows. Otherwise no rows: nothing is committed.
-
-        Returns:
-            The version and the counts of rows; `rows_in = added + updated + unchanged + skipped`.
-
-        Raises:
-            ValueRefused: a value can't be stored without loss; names its row, column and key. Nothing was written.
-            ColumnMismatch: the columns are not the dataset's. Nothing was written.
-            ConflictError: somebody else holds or changed the dataset. Nothing was written.
-
-        Example:
-            >>> orders.write([{"id": 1, "note": "first"}, {"id": 2, "note": None}]).row_count
-            2
-        """
-        return self._workspace.storage.write(
-            self.record, rows, verb=mode, writer="dataset.write", allow_empty=allow_empty
-        )
-
-    def read(
-        self,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        version: int | None = None,
-        since: int | None = None,
-        identity: bool = False,
-        arm: str | None = None,
-    ) -> pa.RecordBatchReader:
-        """Stream rows, in no particular order.
-
-        Args:
-            columns: which columns; None: all.
-            where: a SQL predicate over the row's columns.
-            version: the dataset as it was at this version; None: the newest when this is called.
-            since: only rows written after this version.
-            identity: add `__row_index`, `__row_id`, `__created_at` and `__version`.
-            arm: read from this arm, which must hold the version; None: the one that serves.
-
-        Raises:
-            SqlError: `where` is not a predicate over the columns.
-            UnknownVersion, ArmNotCurrent, SchemaError: see there.
-        """
-        chosen = tuple(columns) if columns is not None else None
-        request = ReadRequest(chosen, where, version, since, identity, arm)
-        return self._workspace.storage.read(self.record, request)
-
-    def to_arrow(
-        self,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        version: int | None = None,
-        since: int | None = None,
-        identity: bool = False,
-        arm: str | None = None,
-    ) -> pa.Table:
-        """Return rows as one table in memory; the arguments are those of `read`.
-
-        Example:
-            >>> orders.to_arrow(columns=["id"], where="note is not null").to_pylist()
-            [{'id': 1}]
-        """
-        return self.read(columns, where, version, since, identity, arm).read_all()
-
-    def preview(
-        self, rows: int = 10, where: str | None = None, version: int | None = None, identity: bool = False
-    ) -> pa.Table:
-        """Return the first rows in the order in which they were written; the arguments are those of `read`."""
-        request = ReadRequest(where=where, version=version, identity=identity)
-        return self._workspace.storage.first_rows(self.record, rows, request)
-
-    def digest(self, arm: str | None = None, version: int | None = None) -> Digest:
-        """Compute the order-independent checksum of a version from the rows of an arm (None: the one that serves)."""
-        return self._workspace.storage.digest(self.record, arm=arm, version=version)
-
-    def verify(self) -> Parity:
-        """Compare the digests of every arm that holds the newest version.
-
-        Raises:
-            ParityMismatch: they differ.
-        """
-        return self._workspace.storage.verify(self.record)
-
-    def copy_to(self, arm: str, progress: Callable[[int], None] | None = None) -> WriteResult:
-        """Bring the newest version to another arm, verified before it is visible; the serving arm stays the same.
-
-        Args:
-            arm: `postgres` or `iceberg`.
-            progress: is told how many rows were read so far.
-        """
-        return self._workspace.storage.copy(self.record, arm, progress=progress)
-
-    def locate(self) -> dict[str, dict[str, str]]:
-        """Say, for each arm that holds the newest version, where its rows physically are."""
-        return self._workspace.storage.locate(self.record)
-
-    def export(
-        self,
-        path: str | Path,
-        *,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        version: int | None = None,
-        overwrite: bool = False,
-        options: Mapping[str, Any] | None = None,
-        progress: TransferProgress | None = None,
-    ) -> ExportResult:
-        """Write rows to a `.csv` or `.parquet` file, which appears when it is complete.
-
-        Args:
-            path: where; a file that is there is refused, unless `overwrite`.
-            columns, where, version: which rows, as in `read`.
-            overwrite: replace a file that is there.
-            options: for CSV: `delimiter`, `quote`, `header`, `null_markers`, `encoding`.
-            progress: is told the rows so far.
-
-        Raises:
-            UsageError: the file is there, can't be written, or its suffix is unknown.
-            SchemaError, ValueRefused: the format can't hold a type or value.
-        """
-        chosen = tuple(columns) if columns is not None else None
-        return self._workspace.transfer.export(
-            self.record,
-            Path(path),
-            ReadRequest(chosen, where, version),
-            overwrite=overwrite,
-            options=options,
-            progress=progress,
-        )
-
-    def keep(self, version: int | None = None) -> int:
-        """Keep a version readable until it is let go, however many newer ones there will be.
-
-        Args:
-            version: which one; None: the newest.
-
-        Returns:
-            The version.
-
-        Raises:
-            UnknownVersion: it is not readable.
-        """
-        chosen = self.version if version is None else version
-        self._workspace.retention.keep(self._id, self.name, chosen, actor())
-        return chosen
-
-    def let_go(self, version: int) -> None:
-        """Leave a version that was kept to the retention policy again."""
-        self._workspace.retention.let_go(self._id, version)
-
-    def kept(self) -> list[int]:
-        """Return the versions that are kept on request."""
-        return self._workspace.retention.kept(self._id)
-
-    def status(self) -> DatasetStatus:
-        """Return where it is: its arm, every arm that holds its newest version, and whether another engine moved it."""
-        return dataset_status(self.record, self._workspace.ledger)
-
-    def history(self, most: int = 100) -> list[Transaction]:
-        """Return its transactions, newest first."""
-        return History(self._workspace.database).transactions({self._id: self.name}, dataset_id=self._id, most=most)
-
-    def __repr__(self) -> str:
-        return f"Dataset({self.name!r})"
-
-
-def actor() -> str:
-    """Return who acts, for the audit log: the user of this process."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return "unknown"

@@ -76,9 +76,11 @@ def test_ten_threads_open_one_dataset(ledger: Ledger, dataset: DatasetRecord) ->
     assert len([answer for answer in answers if answer is not None]) == 1
 
 
-def test_diverged_dataset_is_not_opened(ledger: Ledger, dataset: DatasetRecord, write: Write) -> None:
+def test_diverged_dataset_is_not_opened(
+    database: Database, ledger: Ledger, dataset: DatasetRecord, write: Write
+) -> None:
     write(dataset)
-    ledger.mark_diverged(dataset.id)
+    rows(database, "UPDATE lakeward.datasets SET status = 'diverged'")
     with pytest.raises(Diverged, match=r"main\.sales\.orders.*\nSafe: reads stay at the last committed version, 1"):
         ledger.try_open(intent_on(dataset))
 

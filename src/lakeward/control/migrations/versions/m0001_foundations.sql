@@ -146,13 +146,13 @@ CREATE TABLE lakeward.routes (
 -- The ledger ----------------------------------------------------------------------------------------------------------
 CREATE SEQUENCE lakeward.fences;
 
--- One row per transaction: one write, or one copy between the arms, of one dataset.
+-- One row per transaction of one dataset: one write, one copy between the arms, or one adopted commit of another engine.
 CREATE TABLE lakeward.dataset_transactions (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     dataset_id bigint NOT NULL REFERENCES lakeward.datasets,
     version bigint NOT NULL,
     parent_version bigint NOT NULL,
-    kind text NOT NULL CHECK (kind IN ('write', 'copy')),
+    kind text NOT NULL CHECK (kind IN ('write', 'copy', 'adopt')),
     verb text NOT NULL,
     arm text NOT NULL,
     status text NOT NULL DEFAULT 'open' CHECK (status IN ('open', 'committed', 'aborted')),

@@ -10,8 +10,8 @@ publishing that `main` is at the parent. Three traps of PyIceberg 0.12 that this
 * Its retry after a lost race rebuilds the snapshot but not the branch's creation, which is that trap again. So our
   snapshots are never handed to its retry, which also deletes their manifests when it gives up; we retry ourselves, from
   fresh metadata, and delete nothing.
-* It asserts `main` against whatever was loaded last, which after a refresh is somebody else's commit. So we compare
-  with the parent that the ledger recorded.
+* It asserts `main` against whatever was loaded last, which after a refresh is somebody else's commit. So it is compared
+  with the parent that the ledger recorded, by the arm's `accept`, which lets a mere compaction of that pass.
 """
 
 from __future__ import annotations
@@ -25,6 +25,14 @@ from pyiceberg.table import Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation, ancestors_of
+from pyiceberg.table.update import (
+    AssertCurrentSchemaId,
+    AssertDefaultSpecId,
+    SetCurrentSchemaUpdate,
+    SetDefaultSpecUpdate,
+    TableRequirement,
+    TableUpdate,
+)
 from pyiceberg.table.update.snapshot import (
     ExpireSnapshots,
     ManageSnapshots,
@@ -34,15 +42,26 @@ from pyiceberg.table.update.snapshot import (
 )
 
 from lakeward.errors import Diverged
+from lakeward.storage.arms.iceberg.foreign import descends
+from lakeward.storage.arms.iceberg.scans import schema_of
 from lakeward.storage.arms.iceberg.trouble import settle
 from lakeward.storage.table import TableRef
 
 _BRANCH = re.compile(r"lw-(\d+)")
 
 
+Accept = Callable[[Table, int | None], int | None]
+"""Takes a table and the snapshot that `main` should be at; returns the one that it is at, if that may be built on."""
+
+
 def branch_name(version: int) -> str:
     """Return the name of the branch that a version is prepared on."""
     return f"lw-{version}"
+
+
+def foreign_tag(snapshot: int) -> str:
+    """Return the name of the tag that keeps a foreign snapshot which `main` was taken away from."""
+    return f"foreign-{snapshot}"
 
 
 def prepare(
@@ -54,33 +73,35 @@ def prepare(
     *,
     replaces: bool,
     properties: dict[str, str],
-) -> int:
-    """Commit one snapshot on the branch of `version`, and return its id.
+    accept: Accept,
+) -> tuple[int, int]:
+    """Commit one snapshot on the branch of `version`, and return its id and that of the snapshot it goes on from.
 
     Args:
         load: loads the table anew.
         table: the dataset.
         version: the version that is prepared.
-        parent: the snapshot of the last committed version, which `main` must be at.
+        parent: the snapshot of the last committed version, which `main` should be at.
         files: the new data files.
         replaces: whether they take the place of all others, or join them.
         properties: for the snapshot's summary.
+        accept: says which snapshot may take the parent's place, if `main` is not at the parent.
 
     Raises:
-        Diverged: another engine wrote to the table: `main` is not at `parent`, or the branch is of another build.
+        Diverged: another engine wrote to the table: `accept` refuses it, or the branch is of another build.
         CatalogError: the catalog failed; the branch may be there, or come to be there later.
     """
     branch = branch_name(version)
 
-    def attempt() -> int:
+    def attempt() -> tuple[int, int]:
         loaded = load()
         prepared = loaded.metadata.refs.get(branch)
         if prepared is not None:
-            check_ours(loaded, table, branch, properties)
-            return prepared.snapshot_id
-        check_main(loaded, table, parent)
+            return prepared.snapshot_id, check_ours(loaded, table, branch, properties)
+        start = accept(loaded, parent)
+        assert start is not None, "what comes after the parent is a snapshot"
         transaction = loaded.transaction()
-        updates, requirements = transaction._set_ref_snapshot(parent, branch, "branch")
+        updates, requirements = transaction._set_ref_snapshot(start, branch, "branch")
         transaction._stage(updates, requirements)
         producer = (_ReplaceAll if replaces else _Append)(
             operation=Operation.OVERWRITE if replaces else Operation.APPEND,
@@ -93,7 +114,7 @@ def prepare(
             producer.append_data_file(file)
         producer.commit()
         transaction.commit_transaction()
-        return producer.snapshot_id
+        return producer.snapshot_id, start
 
     return settle(f"dataset {table.name}", attempt)
 
@@ -103,20 +124,23 @@ def publish(
     table: TableRef,
     version: int,
     snapshot: int,
-    parent: int,
+    parent: int | None,
+    accept: Accept,
     removable: Callable[[TableMetadata], list[int]],
 ) -> bool:
     """Move `main` to the snapshot and remove the branch, in one commit; False if that is done already.
 
     Branches of earlier versions go with it. While `main` is at the last committed version's snapshot, only aborted ones
-    can have any: those whose commit arrived after recovery had looked.
+    can have any: those whose commit arrived after recovery had looked. Another engine's snapshot that `main` is taken
+    away from gets a tag, so that nothing of it is lost.
 
     Args:
         load: loads the table anew.
         table: the dataset.
         version: the version that is published.
         snapshot: its snapshot.
-        parent: the snapshot that `main` must be at.
+        parent: the snapshot that `main` should be at; None: there should be no `main`.
+        accept: says which snapshot `main` may be at instead, because it has the same rows.
         removable: says which snapshots nothing needs any more; they go with the same commit.
 
     Raises:
@@ -128,14 +152,16 @@ def publish(
     def attempt() -> bool:
         nonlocal asked
         loaded = load()
-        if is_published(loaded, snapshot):
+        if is_published(loaded, snapshot, parent):
             return asked
-        check_main(loaded, table, parent)
+        found = accept(loaded, parent)
         asked = True
         transaction = loaded.transaction()
         manage = ManageSnapshots(transaction).create_branch(snapshot_id=snapshot, branch_name=MAIN_BRANCH)
         for branch in _branches_up_to(loaded, version):
             manage.remove_branch(branch)
+        if found is not None and not descends(loaded, snapshot, found):
+            manage.create_tag(snapshot_id=found, tag_name=foreign_tag(found))
         manage.commit()
         if doomed := removable(loaded.metadata):
             ExpireSnapshots(transaction).by_ids(doomed).commit()
@@ -163,6 +189,32 @@ def drop(load: Callable[[], Table | None], table: TableRef, version: int) -> boo
     return settle(f"dataset {table.name}", attempt)
 
 
+def restore_columns(load: Callable[[], Table], table: TableRef, snapshot: int) -> None:
+    """Make the columns that a snapshot was written with the table's again, and take partitions off, in one commit.
+
+    The columns that another engine made stay known to its own snapshots.
+    """
+
+    def attempt() -> None:
+        loaded = load()
+        held = loaded.metadata.snapshot_by_id(snapshot)
+        updates: list[TableUpdate] = []
+        requirements: list[TableRequirement] = []
+        if held is not None and schema_of(loaded, held).schema_id != loaded.schema().schema_id:
+            updates.append(SetCurrentSchemaUpdate.model_validate({"schema-id": schema_of(loaded, held).schema_id}))
+            requirements.append(AssertCurrentSchemaId.model_validate({"current-schema-id": loaded.schema().schema_id}))
+        plain = next((spec.spec_id for spec in loaded.metadata.partition_specs if spec.is_unpartitioned()), None)
+        if plain is not None and not loaded.spec().is_unpartitioned():
+            updates.append(SetDefaultSpecUpdate.model_validate({"spec-id": plain}))
+            requirements.append(AssertDefaultSpecId.model_validate({"default-spec-id": loaded.spec().spec_id}))
+        if updates:
+            transaction = loaded.transaction()
+            transaction._apply(tuple(updates), tuple(requirements))
+            transaction.commit_transaction()
+
+    settle(f"dataset {table.name}", attempt)
+
+
 def commit_root(table: Table, properties: dict[str, str]) -> None:
     """Commit an empty first snapshot to `main` of a table that has none."""
     transaction = table.transaction()
@@ -176,15 +228,16 @@ def commit_root(table: Table, properties: dict[str, str]) -> None:
     transaction.commit_transaction()
 
 
-def check_ours(loaded: Table, table: TableRef, branch: str, properties: dict[str, str]) -> None:
-    """Raise Diverged unless the branch's snapshot carries our build's properties.
+def check_ours(loaded: Table, table: TableRef, branch: str, properties: dict[str, str]) -> int:
+    """Return what the branch's snapshot goes on from; raise Diverged unless it carries our build's properties.
 
     A branch of this version by another build is there if the ledger was set back to a backup, say.
     """
     head = loaded.metadata.snapshot_by_name(branch)
     summary = head.summary if head is not None else None
     if summary is not None and all(summary.get(name) == value for name, value in properties.items()):
-        return
+        assert head is not None and head.parent_snapshot_id is not None, "prepare starts from a snapshot"
+        return head.parent_snapshot_id
     raise Diverged(
         f"dataset {table.name}: the branch {branch} of its Iceberg table holds a snapshot of another build",
         safe="the last committed version was not touched",
@@ -199,26 +252,15 @@ def _branches_up_to(loaded: Table, version: int) -> list[str]:
     return [name for name, match in found.items() if match is not None and int(match[1]) <= version]
 
 
-def is_published(table: Table, snapshot: int) -> bool:
-    """Say whether `main` is at the snapshot, or went on from it."""
-    return any(each.snapshot_id == snapshot for each in ancestors_of(table.current_snapshot(), table.metadata))
+def is_published(table: Table, snapshot: int, parent: int | None) -> bool:
+    """Say whether `main` is at the snapshot, or went on from it otherwise than by `parent`.
 
-
-def check_main(loaded: Table, table: TableRef, parent: int) -> None:
-    """Raise Diverged unless `main` is at `parent`, the snapshot of the last version that the ledger committed."""
-    head = loaded.current_snapshot()
-    if head is not None and head.snapshot_id == parent:
-        return
-    found = head.snapshot_id if head is not None else None
-    raise Diverged(
-        f"dataset {table.name} has diverged: main of its Iceberg table is at snapshot {found}, the ledger's last "
-        f"committed version is snapshot {parent}",
-        safe="the foreign snapshot was not touched, and reads stay at the last committed version",
-        next_step=f"to drop the foreign change: set main of {'.'.join(loaded.name())} back to snapshot {parent}",
-        dataset=table.name,
-        found=found,
-        expected=parent,
-    )
+    Where a divergence is undone, `parent` is another engine's, and may come after our snapshot.
+    """
+    for each in ancestors_of(table.current_snapshot(), table.metadata):
+        if each.snapshot_id in (snapshot, parent):
+            return each.snapshot_id == snapshot
+    return False
 
 
 class _OurCommit(_SnapshotProducer[Any]):

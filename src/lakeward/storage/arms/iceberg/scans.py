@@ -19,7 +19,9 @@ from pyiceberg.expressions import (
     LessThanOrEqual,
 )
 from pyiceberg.io.pyarrow import _read_all_delete_files
+from pyiceberg.schema import Schema as IcebergSchema
 from pyiceberg.table import FileScanTask, Table
+from pyiceberg.table.snapshots import Snapshot
 
 from lakeward.errors import SettingsError
 from lakeward.storage.arm import Scan
@@ -45,7 +47,9 @@ class FileScan:
     tables: dict[str, pa.Table]
 
 
-def plan(table: Table, snapshot_id: int, schema: Schema, columns: set[str], scan: Scan) -> FileScan | None:
+def plan(
+    table: Table, snapshot_id: int, schema: Schema, columns: set[str], scan: Scan, deletes: str = "deleted_rows"
+) -> FileScan | None:
     """Plan a scan; None if no file can hold a row that is wanted.
 
     Args:
@@ -54,7 +58,9 @@ def plan(table: Table, snapshot_id: int, schema: Schema, columns: set[str], scan
         schema: the dataset's columns.
         columns: business and identity columns to read.
         scan: its `since` and `where` leave out files whose bounds exclude them; rows are not filtered here.
+        deletes: what to call the table of deleted rows, if there are any.
     """
+    table = _as_written(table, snapshot_id)
     tasks = list(table.scan(row_filter=_file_filter(scan), snapshot_id=snapshot_id).plan_files())
     if not tasks:
         return None
@@ -67,9 +73,25 @@ def plan(table: Table, snapshot_id: int, schema: Schema, columns: set[str], scan
         return FileScan(f"SELECT {select} FROM read_parquet([{files}], {options}) AS t", {})
     return FileScan(
         f"SELECT {select} FROM read_parquet([{files}], {options}, filename = true, file_row_number = true) AS t "
-        "ANTI JOIN deleted_rows AS d ON d.file = t.filename AND d.position = t.file_row_number",
-        {"deleted_rows": deleted},
+        f"ANTI JOIN {quote_identifier(deletes)} AS d ON d.file = t.filename AND d.position = t.file_row_number",
+        {deletes: deleted},
     )
+
+
+def schema_of(table: Table, snapshot: Snapshot) -> IcebergSchema:
+    """Return the columns that a snapshot was written with."""
+    known = {schema.schema_id: schema for schema in table.metadata.schemas}
+    current = table.schema()
+    return current if snapshot.schema_id is None else known.get(snapshot.schema_id, current)
+
+
+def _as_written(table: Table, snapshot_id: int) -> Table:
+    """Return the table under the columns of a snapshot: another engine may have renamed or dropped some since."""
+    snapshot = table.metadata.snapshot_by_id(snapshot_id)
+    if snapshot is None or schema_of(table, snapshot).schema_id == table.schema().schema_id:
+        return table
+    metadata = table.metadata.model_copy(update={"current_schema_id": schema_of(table, snapshot).schema_id})
+    return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog, table.config)
 
 
 def local_path(uri: str) -> str:

@@ -1,0 +1,283 @@
+"""The handle of one dataset, which the public API returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from lakeward.control.db import Database
+from lakeward.control.history import History
+from lakeward.control.ledger import Ledger
+from lakeward.control.records import Transaction
+from lakeward.control.retention import Retention
+from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.storage.facade import Parity, Storage
+from lakeward.storage.foreign import Foreign, ForeignState, Restored
+from lakeward.storage.requests import ReadRequest, WriteResult
+from lakeward.types.digest import Digest
+from lakeward.types.schema import Schema
+from lakeward.wiring.actor import actor
+from lakeward.wiring.overview import DatasetStatus, dataset_status
+from lakeward.wiring.transfer import ExportResult, Transfer
+from lakeward.wiring.transfer import Progress as TransferProgress
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """The parts of a workspace that its datasets use."""
+
+    database: Database
+    tree: Tree
+    ledger: Ledger
+    storage: Storage
+    foreign: Foreign
+    retention: Retention
+    transfer: Transfer
+
+
+class Dataset:
+    """One dataset of an open workspace, wherever its rows are. Its properties are those of this moment."""
+
+    def __init__(self, rooms: Rooms, record: DatasetRecord) -> None:
+        self._rooms = rooms
+        self._id = record.id
+        self.name = record.name
+
+    @property
+    def record(self) -> DatasetRecord:
+        """What the control plane knows of it now."""
+        return self._rooms.tree.by_id(self._id)
+
+    @property
+    def schema(self) -> Schema:
+        """Its columns and key."""
+        return self.record.schema
+
+    @property
+    def arm(self) -> str:
+        """The arm that serves it."""
+        return self.record.arm
+
+    @property
+    def version(self) -> int:
+        """Its newest committed version; 0 before the first."""
+        return self.record.head_version
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows at the newest version, from the ledger."""
+        return self.record.row_count
+
+    def write(self, rows: object, mode: str = "append", allow_empty: bool = False) -> WriteResult:
+        """Write rows, atomically: all of them become visible at once, or none.
+
+        Args:
+            rows: an Arrow table, batch or reader, a DuckDB relation or anything else that exports an Arrow stream, or
+                an iterable of dicts. Columns are matched by name; values are converted only without loss.
+            mode: `append` or `replace`.
+            allow_empty: lets `replace` write zero rows. Otherwise no rows: nothing is committed.
+
+        Returns:
+            The version and the counts of rows; `rows_in = added + updated + unchanged + skipped`.
+
+        Raises:
+            ValueRefused: a value can't be stored without loss; names its row, column and key. Nothing was written.
+            ColumnMismatch: the columns are not the dataset's. Nothing was written.
+            ConflictError: somebody else holds or changed the dataset. Nothing was written.
+
+        Example:
+            >>> orders.write([{"id": 1, "note": "first"}, {"id": 2, "note": None}]).row_count
+            2
+        """
+        return self._rooms.storage.write(self.record, rows, verb=mode, writer="dataset.write", allow_empty=allow_empty)
+
+    def read(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        version: int | None = None,
+        since: int | None = None,
+        identity: bool = False,
+        arm: str | None = None,
+    ) -> pa.RecordBatchReader:
+        """Stream rows, in no particular order.
+
+        Args:
+            columns: which columns; None: all.
+            where: a SQL predicate over the row's columns.
+            version: the dataset as it was at this version; None: the newest when this is called.
+            since: only rows written after this version.
+            identity: add `__row_index`, `__row_id`, `__created_at` and `__version`.
+            arm: read from this arm, which must hold the version; None: the one that serves.
+
+        Raises:
+            SqlError: `where` is not a predicate over the columns.
+            UnknownVersion, ArmNotCurrent, SchemaError: see there.
+        """
+        chosen = tuple(columns) if columns is not None else None
+        request = ReadRequest(chosen, where, version, since, identity, arm)
+        return self._rooms.storage.read(self.record, request)
+
+    def to_arrow(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        version: int | None = None,
+        since: int | None = None,
+        identity: bool = False,
+        arm: str | None = None,
+    ) -> pa.Table:
+        """Return rows as one table in memory; the arguments are those of `read`.
+
+        Example:
+            >>> orders.to_arrow(columns=["id"], where="note is not null").to_pylist()
+            [{'id': 1}]
+        """
+        return self.read(columns, where, version, since, identity, arm).read_all()
+
+    def preview(
+        self, rows: int = 10, where: str | None = None, version: int | None = None, identity: bool = False
+    ) -> pa.Table:
+        """Return the first rows in the order in which they were written; the arguments are those of `read`."""
+        request = ReadRequest(where=where, version=version, identity=identity)
+        return self._rooms.storage.first_rows(self.record, rows, request)
+
+    def digest(self, arm: str | None = None, version: int | None = None) -> Digest:
+        """Compute the order-independent checksum of a version from the rows of an arm (None: the one that serves)."""
+        return self._rooms.storage.digest(self.record, arm=arm, version=version)
+
+    def verify(self) -> Parity:
+        """Compare the digests of every arm that holds the newest version.
+
+        Raises:
+            ParityMismatch: they differ.
+        """
+        return self._rooms.storage.verify(self.record)
+
+    def foreign(self, survey: bool = False) -> ForeignState | None:
+        """Say what another engine did to its Iceberg table since our newest version; None: nothing. Changes nothing.
+
+        Args:
+            survey: also compare the other engine's rows with ours, which reads both.
+        """
+        return self._rooms.foreign.look(self.record, survey=survey)
+
+    def adopt(self, renumber: bool = False, snapshot: int | None = None) -> WriteResult:
+        """Take the rows that another engine left in its Iceberg table as a new version.
+
+        If the other engine did nothing, nothing happens.
+
+        Args:
+            renumber: give rows without a sound `__row_id` a fresh one, and changed rows the new `__version`.
+            snapshot: only if the table is still at this snapshot, as `foreign` showed it; None: wherever it is.
+
+        Returns:
+            The version and the counts of rows, compared with ours by `__row_id`.
+
+        Raises:
+            DataError: identity columns that are null, repeated or were never given, without `renumber`; other columns.
+            UsageError: another arm serves the dataset: its Iceberg table is a copy, which can only be restored.
+            ConflictError: the table has moved on from `snapshot`, or somebody else writes.
+        """
+        return self._rooms.foreign.adopt(self.record, actor=actor(), renumber=renumber, snapshot=snapshot)
+
+    def restore(self, snapshot: int | None = None) -> Restored:
+        """Set its Iceberg table back to our newest version, after another engine wrote to it.
+
+        The other engine's snapshot stays in the table, under a tag `foreign-<its id>`. If it did nothing, nothing
+        happens.
+
+        Args:
+            snapshot: only if the table is still at this snapshot, as `foreign` showed it; None: wherever it is.
+
+        Raises:
+            ConflictError: the table has moved on from `snapshot`, or somebody writes.
+            Diverged: our snapshot is not in the table any more, or the other engine committed once more.
+        """
+        return self._rooms.foreign.restore(self.record, actor=actor(), snapshot=snapshot)
+
+    def copy_to(self, arm: str, progress: Callable[[int], None] | None = None) -> WriteResult:
+        """Bring the newest version to another arm, verified before it is visible; the serving arm stays the same.
+
+        Args:
+            arm: `postgres` or `iceberg`.
+            progress: is told how many rows were read so far.
+        """
+        return self._rooms.storage.copy(self.record, arm, progress=progress)
+
+    def locate(self) -> dict[str, dict[str, str]]:
+        """Say, for each arm that holds the newest version, where its rows physically are."""
+        return self._rooms.storage.locate(self.record)
+
+    def export(
+        self,
+        path: str | Path,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        version: int | None = None,
+        overwrite: bool = False,
+        options: Mapping[str, Any] | None = None,
+        progress: TransferProgress | None = None,
+    ) -> ExportResult:
+        """Write rows to a `.csv` or `.parquet` file, which appears when it is complete.
+
+        Args:
+            path: where; a file that is there is refused, unless `overwrite`.
+            columns, where, version: which rows, as in `read`.
+            overwrite: replace a file that is there.
+            options: for CSV: `delimiter`, `quote`, `header`, `null_markers`, `encoding`.
+            progress: is told the rows so far.
+
+        Raises:
+            UsageError: the file is there, can't be written, or its suffix is unknown.
+            SchemaError, ValueRefused: the format can't hold a type or value.
+        """
+        chosen = tuple(columns) if columns is not None else None
+        return self._rooms.transfer.export(
+            self.record,
+            Path(path),
+            ReadRequest(chosen, where, version),
+            overwrite=overwrite,
+            options=options,
+            progress=progress,
+        )
+
+    def keep(self, version: int | None = None) -> int:
+        """Keep a version readable until it is let go, however many newer ones there will be.
+
+        Args:
+            version: which one; None: the newest.
+
+        Returns:
+            The version.
+
+        Raises:
+            UnknownVersion: it is not readable.
+        """
+        chosen = self.version if version is None else version
+        self._rooms.retention.keep(self._id, self.name, chosen, actor())
+        return chosen
+
+    def let_go(self, version: int) -> None:
+        """Leave a version that was kept to the retention policy again."""
+        self._rooms.retention.let_go(self._id, version)
+
+    def kept(self) -> list[int]:
+        """Return the versions that are kept on request."""
+        return self._rooms.retention.kept(self._id)
+
+    def status(self) -> DatasetStatus:
+        """Return where it is: its arm, every arm that holds its newest version, and whether another engine moved it."""
+        return dataset_status(self.record, self._rooms.ledger)
+
+    def history(self, most: int = 100) -> list[Transaction]:
+        """Return its transactions, newest first."""
+        return History(self._rooms.database).transactions({self._id: self.name}, dataset_id=self._id, most=most)
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r})"
