@@ -8,7 +8,9 @@ import typer
 
 from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.commands.history_table import history_table
+from lakeward.cli.commands.ledger_adopt import adopt
 from lakeward.cli.commands.ledger_drill import drill
+from lakeward.cli.commands.ledger_restore import restore
 from lakeward.cli.session import Session
 
 MostOption = Annotated[int, typer.Option("--most", min=1, help="At most so many.")]
@@ -19,6 +21,8 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="The ledger of transactions.", no_args_is_help=True)
     command(group, "list")(list_transactions)
     command(group, "recover")(recover)
+    command(group, "adopt")(adopt)
+    command(group, "restore")(restore)
     command(group, "drill")(drill)
     app.add_typer(group, name="ledger")
 

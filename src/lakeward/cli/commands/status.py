@@ -45,4 +45,6 @@ def status(session: Session) -> None:
     steps = ["lakeward dataset import NAME FILE"] if not datasets else []
     if any(not left.held for left in unfinished):
         steps.append("lakeward ledger recover")
+    for name in diverged:
+        steps += [f"lakeward ledger adopt {name} --dry-run", f"lakeward ledger restore {name} --dry-run"]
     session.show(document, lines, steps)
