@@ -164,7 +164,7 @@ def test_a_copy_that_came_out_different_is_refused_and_leaves_nothing(shared_url
     with lakeward.open(new_home, database_url=shared_url, warehouse=new_home / "warehouse", faults=faults) as workspace:
         dataset = ArmUnderTest(workspace, "postgres").create({"id": "long"})
         dataset.write([{"id": 1}])
-        with pytest.raises(ParityMismatch, match="differ at version 1"):
+        with pytest.raises(ParityMismatch, match="version 1: the arms differ"):
             copy(dataset, "iceberg")
         assert (dataset.version, dataset.leftovers()) == (1, {})
         assert copy(dataset, "iceberg").version == 3

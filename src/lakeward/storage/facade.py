@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lakeward.control.recorded_digests import RecordedDigests
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ParityMismatch, SchemaError, UnknownObject, UsageError
 from lakeward.storage.arm import Scan
@@ -35,11 +36,14 @@ class Parity:
     dataset: str
     version: int
     digests: dict[str, Digest]
+    recorded: Digest | None = None
+    """The digest that was found when the version was first looked at."""
 
     @property
     def equal(self) -> bool:
-        """Whether all arms agree (one alone does)."""
-        return len(set(self.digests.values())) <= 1
+        """Whether all arms agree (one alone does), also with what was recorded."""
+        recorded = {self.recorded} if self.recorded is not None else set()
+        return len(recorded.union(self.digests.values())) <= 1
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
@@ -48,6 +52,7 @@ class Parity:
             "version": self.version,
             "equal": self.equal,
             "digests": {arm: str(digest) for arm, digest in self.digests.items()},
+            "recorded": str(self.recorded) if self.recorded is not None else None,
         }
 
 
@@ -58,10 +63,12 @@ class Storage:
         tree: names and what they stand for.
         routing: which arm a read goes to.
         protocol: how a write becomes visible.
+        recorded: the digests that were found before.
     """
 
-    def __init__(self, tree: Tree, routing: Routing, protocol: WriteProtocol) -> None:
+    def __init__(self, tree: Tree, routing: Routing, protocol: WriteProtocol, recorded: RecordedDigests) -> None:
         self._tree = tree
+        self._recorded = recorded
         self.routing = routing
         self.protocol = protocol
 
@@ -118,7 +125,10 @@ class Storage:
         return EMPTY if place is None else place.arm.digest(table_ref(dataset), place.version)
 
     def verify(self, dataset: DatasetRecord) -> Parity:
-        """Compare the digests of the head version on every arm that holds it.
+        """Compare the digests of the head version on every arm that holds it, and with the one that was recorded.
+
+        The first digest of a version is recorded with it, so that a later look finds what changed under our feet, also
+        where one arm alone holds the version.
 
         Raises:
             ParityMismatch: they differ.
@@ -127,9 +137,12 @@ class Storage:
         places = self.routing.holders(dataset)
         digests = {place.arm.name: place.arm.digest(table_ref(dataset), place.version) for place in places}
         version = places[0].version.version if places else 0
-        parity = Parity(dataset.name, version, digests)
+        recorded = self._recorded.of(dataset.id, version)
+        parity = Parity(dataset.name, version, digests, recorded)
         if not parity.equal:
             raise _mismatch(parity)
+        if places and recorded is None:
+            self._recorded.record(dataset.id, version, digests[places[0].arm.name])
         return parity
 
     def locate(self, dataset: DatasetRecord) -> dict[str, dict[str, str]]:
@@ -213,7 +226,7 @@ class Storage:
             found = head.arm.scan(table_ref(dataset), head.version, Scan(dataset.schema.names, identity=True))
             return found if progress is None else _counted(found, progress)
 
-        def audit(prepared: PreparedVersion) -> None:
+        def audit(prepared: PreparedVersion) -> Digest:
             held = source[0]
             digests = {
                 held.arm.name: held.arm.digest(table_ref(dataset), held.version),
@@ -222,6 +235,7 @@ class Storage:
             parity = Parity(dataset.name, held.version.version, digests)
             if not parity.equal:
                 raise _mismatch(parity)
+            return digests[prepared.arm]
 
         output = Output(dataset, "copy", rows, allow_empty=True, audit=audit)
         return self.protocol.run([output], writer=writer, kind="copy", arm=to).transactions[0]
@@ -256,9 +270,11 @@ def _schema(dataset: DatasetRecord, scan: Scan) -> pa.Schema:
 
 def _mismatch(parity: Parity) -> ParityMismatch:
     shown = ", ".join(f"{arm} {digest}" for arm, digest in parity.digests.items())
+    shown += f", recorded before {parity.recorded}" if parity.recorded is not None else ""
+    what = "the arms differ" if len(set(parity.digests.values())) > 1 else "the rows are not what they were"
     return ParityMismatch(
-        f"the arms of dataset {parity.dataset} differ at version {parity.version}: {shown}",
-        safe="readers are served by the primary arm as before",
+        f"dataset {parity.dataset}, version {parity.version}: {what}: {shown}",
+        safe="nothing was changed; readers are served by the primary arm as before",
         next_step=f"`lakeward dataset show {parity.dataset}` says which arm that is",
         dataset=parity.dataset,
         version=parity.version,

@@ -238,7 +238,9 @@ class WriteProtocol:
             # A first write's table is where the namespace says that decide will persist.
             namespace = job.prepared.iceberg_namespace or job.table.iceberg_namespace
             table = replace(job.table, iceberg_namespace=namespace)
-            job.output.audit(PreparedVersion(job.transaction.arm, table, prepared))
+            found = job.output.audit(PreparedVersion(job.transaction.arm, table, prepared))
+            if found is not None:
+                job.prepared = replace(job.prepared, digest=(found.high, found.low))
 
     def _base(self, job: _Job) -> int:
         """Return the base that decide will record for the prepared version."""

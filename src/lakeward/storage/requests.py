@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakeward.control.records import ArmVersion, Resolution, Window
 from lakeward.control.tree import DatasetRecord
 from lakeward.storage.table import TableRef
+from lakeward.types.digest import Digest
 
 VERBS = ("replace", "append")
 """The write verbs that every arm has."""
@@ -48,7 +49,7 @@ class Output:
         allow_empty: lets `replace` write zero rows.
         windows: per source dataset id, the versions that `rows` reads.
         fingerprint: what the pipeline that writes it means; None: no pipeline does.
-        audit: looks at the prepared version and raises to refuse it.
+        audit: looks at the prepared version and raises to refuse it; the digest that it returns, if any, is recorded.
         resolution: how it ends the dataset's divergence; only where another engine's snapshot is adopted.
     """
 
@@ -58,7 +59,7 @@ class Output:
     allow_empty: bool = False
     windows: Mapping[int, Window] = field(default_factory=dict)
     fingerprint: str | None = None
-    audit: Callable[[PreparedVersion], None] | None = None
+    audit: Callable[[PreparedVersion], Digest | None] | None = None
     resolution: Resolution | None = None
 
 

@@ -13,6 +13,7 @@ from lakeward.compute.engines.duckdb import DuckDBEngine
 from lakeward.control.db import Database
 from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.control.ledger import Ledger
+from lakeward.control.recorded_digests import RecordedDigests
 from lakeward.control.retention import Retention
 from lakeward.control.schema import migrate
 from lakeward.control.slots import Slots
@@ -157,7 +158,7 @@ def _assemble(
         tree, retention, recovery, made, lease_seconds=settings.ledger.lease_seconds, faults=faults
     )
     protocol = WriteProtocol(tree, ledger, slots, made, recovery, clock=clock, ids=ids, faults=faults)
-    storage = Storage(tree, Routing(ledger, made, retention), protocol)
+    storage = Storage(tree, Routing(ledger, made, retention), protocol, RecordedDigests(database))
     engine = DuckDBEngine(
         memory_limit=settings.compute.memory_limit, threads=settings.compute.threads, temp_directory=scratch
     )
