@@ -59,15 +59,17 @@ def output(workspace: Workspace, name: str, mode: str, first: int, rows: int, te
 
 
 def child(case: dict[str, Any]) -> None:
-    """Run a case and leave its result, or its error, in the case's file."""
+    """Run a case, leave its result or its error in the case's file, and end this process."""
+    result = Path(case["result"])
     try:
         answer = run(case)
+        result.write_text(json.dumps(answer), encoding="utf-8")
     except errors.LakewardError as error:
-        answer = error.to_json()
-    except BaseException:
-        answer = {"error": "unexpected", "message": traceback.format_exc()}
-    Path(case["result"]).write_text(json.dumps(answer, default=str), encoding="utf-8")
-    os._exit(0)
+        result.write_text(json.dumps(error.to_json(), default=str), encoding="utf-8")
+    finally:
+        if result.stat().st_size == 0:
+            result.write_text(json.dumps({"error": "unexpected", "message": traceback.format_exc()}), encoding="utf-8")
+        os._exit(0)
 
 
 def event(pid: int, options: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -37,31 +38,17 @@ def prefetched(items: Iterable[Item], depth: int = 2) -> Iterator[Iterator[Item]
             for item in items:
                 if not put(item):
                     return
-        except BaseException as error:
-            put(_Failure(error))
-            return
-        put(_END)
+        finally:
+            put(_END)
 
     def drain() -> Iterator[Item]:
-        while True:
-            item = ready.get()
-            if item is _END:
-                return
-            if isinstance(item, _Failure):
-                raise item.error
+        while (item := ready.get()) is not _END:
             yield item  # type: ignore[misc]
+        running.result()
 
-    thread = threading.Thread(target=run, name="lakeward-prefetch", daemon=True)
-    thread.start()
-    try:
-        yield drain()
-    finally:
-        stop.set()
-        thread.join()
-
-
-class _Failure:
-    """An exception on its way from the thread to the caller."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
+    with ThreadPoolExecutor(1, thread_name_prefix="lakeward-prefetch") as pool:
+        running = pool.submit(run)
+        try:
+            yield drain()
+        finally:
+            stop.set()

@@ -11,7 +11,7 @@ from lakeward.storage.pump import prefetched
 
 
 def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name == "lakeward-prefetch"]
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("lakeward-prefetch")]
 
 
 def test_items_come_in_order() -> None:
