@@ -131,19 +131,19 @@ class _Column:
 
 
 def _column(table: Table, schema: Schema, name: str) -> _Column:
-    expression = f"t.{quote_identifier(name)}"
     if name in IDENTITY_COLUMNS:
         field_id = next(field.field_id for field in table.schema().fields if field.name == name)
-        kind = "TIMESTAMPTZ" if name == CREATED_AT else "BIGINT"
+        kind, expression = "TIMESTAMPTZ" if name == CREATED_AT else "BIGINT", f"t.c{field_id}"
     else:
         column = schema.column(name)
         field_id = column.field_id
         in_files = type_in_files(column.type, file_schema(table.schema()).find_type(field_id))
         kind = duckdb_type(in_files)
-        expression = f"{under_table_names(expression, column.type, in_files)} AS {quote_identifier(name)}"
+        expression = under_table_names(f"t.c{field_id}", column.type, in_files)
+    # Under names of ours, so that no column is taken for DuckDB's own `filename` or `file_row_number`.
     # A file without the field reads as null.
-    entry = f"{field_id}: {{name: {_literal(name)}, type: {_literal(kind)}, default_value: NULL}}"
-    return _Column(entry, expression)
+    entry = f"{field_id}: {{name: 'c{field_id}', type: {_literal(kind)}, default_value: NULL}}"
+    return _Column(entry, f"{expression} AS {quote_identifier(name)}")
 
 
 def _deleted_rows(table: Table, tasks: Iterable[FileScanTask]) -> pa.Table | None:
