@@ -15,7 +15,21 @@ from house_style import BANS, ROOT, Ban, Source, example
 
 # (ban, file): (how many, why it is right there). A count that no longer fits fails in both directions, so that a mended
 # place can't be broken again unseen.
-RATCHET: dict[tuple[str, str], tuple[int, str]] = {}
+RATCHET: dict[tuple[str, str], tuple[int, str]] = {
+    ("broad-except", "src/lakeward/storage/protocol.py"): (
+        1,
+        "removing what a failed build prepared: the build's own error is raised, whatever the removal meets; it is "
+        "logged, and recovery removes the rest",
+    ),
+    ("broad-except", "src/lakeward/testing/cooperative.py"): (
+        1,
+        "an actor of a simulation ends in its own thread: what it raised is kept and judged by the scheduler",
+    ),
+    ("broad-except", "src/lakeward/testing/drill/worker.py"): (
+        1,
+        "a drill's writer answers its driver with whatever a write raised, which judges it",
+    ),
+}
 
 
 @cache
