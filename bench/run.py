@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
+import appends
 import digest
 import iceberg_replace
 import postgres_rows
 import small_build
 
-BENCHMARKS = (iceberg_replace, postgres_rows, digest, small_build)
+BENCHMARKS = (iceberg_replace, postgres_rows, digest, small_build, appends)
 
 
 def main() -> None:

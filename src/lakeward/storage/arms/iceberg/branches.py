@@ -44,6 +44,7 @@ from pyiceberg.table.update.snapshot import (
 from lakeward.errors import Diverged
 from lakeward.storage.arms.iceberg.foreign import descends
 from lakeward.storage.arms.iceberg.scans import schema_of
+from lakeward.storage.arms.iceberg.transactions import LeanTransaction
 from lakeward.storage.arms.iceberg.trouble import settle
 from lakeward.storage.table import TableRef
 
@@ -100,7 +101,7 @@ def prepare(
             return prepared.snapshot_id, check_ours(loaded, table, branch, properties)
         start = accept(loaded, parent)
         assert start is not None, "what comes after the parent is a snapshot"
-        transaction = loaded.transaction()
+        transaction = LeanTransaction(loaded)
         updates, requirements = transaction._set_ref_snapshot(start, branch, "branch")
         transaction._stage(updates, requirements)
         producer = (_ReplaceAll if replaces else _Append)(
@@ -156,7 +157,7 @@ def publish(
             return asked
         found = accept(loaded, parent)
         asked = True
-        transaction = loaded.transaction()
+        transaction = LeanTransaction(loaded)
         manage = ManageSnapshots(transaction).create_branch(snapshot_id=snapshot, branch_name=MAIN_BRANCH)
         for branch in _branches_up_to(loaded, version):
             manage.remove_branch(branch)
@@ -208,7 +209,7 @@ def restore_columns(load: Callable[[], Table], table: TableRef, snapshot: int) -
             updates.append(SetDefaultSpecUpdate.model_validate({"spec-id": plain}))
             requirements.append(AssertDefaultSpecId.model_validate({"default-spec-id": loaded.spec().spec_id}))
         if updates:
-            transaction = loaded.transaction()
+            transaction = LeanTransaction(loaded)
             transaction._apply(tuple(updates), tuple(requirements))
             transaction.commit_transaction()
 
@@ -217,7 +218,7 @@ def restore_columns(load: Callable[[], Table], table: TableRef, snapshot: int) -
 
 def commit_root(table: Table, properties: dict[str, str]) -> None:
     """Commit an empty first snapshot to `main` of a table that has none."""
-    transaction = table.transaction()
+    transaction = LeanTransaction(table)
     _Append(
         operation=Operation.APPEND,
         transaction=transaction,

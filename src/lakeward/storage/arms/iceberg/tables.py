@@ -8,7 +8,6 @@ import threading
 import pyarrow as pa
 import sqlalchemy
 from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 
@@ -17,6 +16,7 @@ from lakeward.control.tree import LEGACY_NAMESPACE
 from lakeward.errors import CatalogError
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.catalogs import open_catalog
+from lakeward.storage.arms.iceberg.transactions import LeanSqlCatalog
 from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
 from lakeward.storage.identity import with_identity
 from lakeward.storage.settings import StorageSettings
@@ -71,7 +71,7 @@ class Tables:
         with self._database.transaction() as connection:
             # Two processes that make the catalog's tables at once: the second waits here and finds them.
             connection.execute(sqlalchemy.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _CATALOG_LOCK})
-            catalog = SqlCatalog(
+            catalog = LeanSqlCatalog(
                 CATALOG_NAME, uri=self._database.sqlalchemy_url, warehouse=warehouse_uri(self._settings)
             )
         # Ours instead of its own: one pool for the process, and no prepared statements, for transaction-mode poolers.
