@@ -109,6 +109,7 @@ class Survey:
         repeated: rows whose `__row_id` another one has, too.
         beyond: rows with an id, position or version that nothing could have given them.
         unstamped: added or updated rows that claim to be of a version that we know: reading since that misses them.
+        misfit: it was written under other columns than the table has now.
         next_row_id, next_row_index: what the next row of ours gets, so that no id comes twice.
     """
 
@@ -121,18 +122,20 @@ class Survey:
     repeated: int
     beyond: int
     unstamped: int
+    misfit: bool
     next_row_id: int
     next_row_index: int
 
     @property
     def unsound(self) -> str | None:
-        """What is wrong with the identity of rows, for people; None: nothing."""
+        """What is wrong with the rows, for people; None: nothing."""
         found = {
             "without identity": self.nulls,
             "with another row's __row_id": self.repeated,
             "with an identity that was never given": self.beyond,
         }
-        return ", ".join(f"{rows:,} rows {what}" for what, rows in found.items() if rows) or None
+        parts = [f"{rows:,} rows {what}" for what, rows in found.items() if rows]
+        return ", ".join([*parts, *(["all rows written under other columns"] if self.misfit else [])]) or None
 
 
 @dataclass(frozen=True)

@@ -49,10 +49,11 @@ def adopt(
         result = handle.adopt(renumber=renumber, snapshot=snapshot)
     line = f"no other engine has written to {result.dataset}: it stays at version {result.version}"
     if result.committed:
-        line = (
-            f"{result.dataset} is at version {result.version} with {result.row_count:,} rows: "
-            f"{result.rows_added:,} added, {result.rows_updated:,} updated, {result.rows_deleted:,} deleted, {result.rows_unchanged:,} unchanged"
+        counts = (
+            f"{result.rows_added:,} added, {result.rows_updated:,} updated, {result.rows_deleted:,} deleted, "
+            f"{result.rows_unchanged:,} unchanged"
         )
+        line = f"{result.dataset} is at version {result.version} with {result.row_count:,} rows: {counts}"
     session.show(result.to_json(), [line], [f"lakeward dataset history {result.dataset}"] if result.committed else [])
 
 

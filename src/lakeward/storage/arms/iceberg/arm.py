@@ -96,7 +96,14 @@ class IcebergArm(StorageArm):
         )
 
     def _write(
-        self, task: WriteTask, loaded: Table, parent: int, rows: Iterable[pa.RecordBatch], *, replaces: bool
+        self,
+        task: WriteTask,
+        loaded: Table,
+        parent: int,
+        rows: Iterable[pa.RecordBatch],
+        *,
+        replaces: bool,
+        written_with: int | None = None,
     ) -> _Written:
         """Write rows that have their identity columns to data files, and those into a snapshot on a branch."""
         transaction, table = task.transaction, task.table
@@ -117,7 +124,7 @@ class IcebergArm(StorageArm):
                 VERSION_PROPERTY: str(transaction.version),
                 BUILD_PROPERTY: str(transaction.build_id),
             },
-            accept=self._accept(table, transaction.version),
+            accept=self._accept(table, transaction.version, written_with),
         )
         self._faults.at("prepare:committed")
         return _Written(snapshot, start, writer.rows)
@@ -299,7 +306,7 @@ class IcebergArm(StorageArm):
         task.check()
         numbering = Numbering(survey.next_row_id, survey.next_row_index, transaction.opened_at, transaction.version)
         rows = self._foreign.renumbered(loaded, table, ours, found, numbering)
-        written = self._write(task, loaded, found, rows, replaces=True)
+        written = self._write(task, loaded, found, rows, replaces=True, written_with=ours)
         return replace(
             adopted,
             next_row_id=numbering.row_id,

@@ -81,6 +81,12 @@ def descends(loaded: Table, snapshot: int | None, ancestor: int | None) -> bool:
     return any(each.snapshot_id == ancestor for each in ancestors_of(start, loaded.metadata))
 
 
+def has_columns_of_table(loaded: Table, snapshot: int) -> bool:
+    """Say whether a snapshot was written under the columns that the table has now."""
+    found = loaded.metadata.snapshot_by_id(snapshot)
+    return found is not None and _columns(schema_of(loaded, found)) == _columns(loaded.schema())
+
+
 def _relation(loaded: Table, head: Snapshot | None, ours: int | None) -> str:
     after: list[str] = []
     for each in ancestors_of(head, loaded.metadata):

@@ -14,7 +14,7 @@ from pyiceberg.table import Table
 
 from lakeward.errors import DataError
 from lakeward.storage.arm import ForeignHead, Scan, Survey
-from lakeward.storage.arms.iceberg.foreign import descends
+from lakeward.storage.arms.iceberg.foreign import descends, has_columns_of_table
 from lakeward.storage.arms.iceberg.scans import FileScan, plan
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.duck import Duck
@@ -45,6 +45,8 @@ class ForeignRows:
         They are counted first, so that a foreign append or delete costs no reading of values.
         """
         if head.columns or head.snapshot is None or not descends(loaded, head.snapshot, ours):
+            return None
+        if not has_columns_of_table(loaded, head.snapshot):
             return None
         whole = _with_identity(table.schema)
         pair = (head.snapshot, ours)
@@ -80,7 +82,7 @@ class ForeignRows:
         held = self._count(loaded, table, ours)
         classified = self._classified(loaded, table, ours, theirs)
         if classified is None:
-            return Survey(0, 0, 0, 0, held, 0, 0, 0, 0, *next_ids)
+            return Survey(0, 0, 0, 0, held, 0, 0, 0, 0, not has_columns_of_table(loaded, theirs), *next_ids)
         aggregates = (
             "count(*), count_if(NOT keeps OR NOT known), count_if(keeps AND known AND NOT same), count_if(same), "
             "count_if(nulls), count_if(repeated AND NOT nulls), "
@@ -100,6 +102,7 @@ class ForeignRows:
             repeated=repeated,
             beyond=beyond,
             unstamped=unstamped,
+            misfit=not has_columns_of_table(loaded, theirs),
             next_row_id=max(next_ids[0], last_id + 1),
             next_row_index=max(next_ids[1], last_index + 1),
         )
