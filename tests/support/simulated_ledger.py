@@ -134,6 +134,18 @@ class LedgerWatch:
             }
             assert len(seen) == 1, f"{label}: a reader saw one output and not the other"
 
+    def check_ended(self, labels: Sequence[str]) -> None:
+        """Check that none of these writes is open under its own lease any more."""
+        left = self._outside.execute(
+            "SELECT t.pipeline, t.version FROM lakeward.dataset_transactions t JOIN lakeward.leases l "
+            "ON l.transaction_id = t.id WHERE t.dataset_id = ANY (%s) AND t.pipeline = ANY (%s) "
+            "AND t.status = 'open' AND l.lease_until > clock_timestamp() "
+            # Not taken over: that gives whoever does it a lease of its own.
+            "AND l.acquired_at < t.opened_at + interval '0.2 ms'",
+            (list(self._records), list(labels)),
+        ).fetchall()
+        assert not left, f"left open by a writer that lives: {left}"
+
     def clean(self) -> None:
         """Check that nothing is left to do: no open or unpublished transaction, no lease."""
         ids = list(self._records)

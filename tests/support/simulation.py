@@ -88,6 +88,10 @@ class Simulation:
         self.watch = LedgerWatch(self.ground.outside, self.records, self.stores, self.writes)
         self.actors: list[Actor] = []
         self.names = itertools.count(1)
+        self.troubles: dict[str, list[Trouble]] = {}
+        self.labels: dict[str, list[str]] = {}
+        self.cleaning: set[str] = set()
+        """Who is in the middle of ending what it opened; interrupted there, it leaves that to recovery."""
 
     # Running ---------------------------------------------------------------------------------------------------------
 
@@ -139,9 +143,18 @@ class Simulation:
     def step(self, actor: Actor, trouble: Trouble | None) -> None:
         """Let one actor go on."""
         self.moves.append(f"{actor.name} from {actor.place}" + (f": {trouble}" if trouble else ""))
+        if trouble is not None:
+            self.troubles.setdefault(actor.name, []).append(trouble)
         actor.step(trouble)
+        if isinstance(actor.error, Interrupted):
+            self.nothing_stays_open(actor)
         if actor.error is not None and not isinstance(actor.error, (Crashed, Interrupted, LakewardError)):
             raise AssertionError(f"{actor.name} failed: {actor.error!r}") from actor.error
+
+    def nothing_stays_open(self, actor: Actor) -> None:
+        """Check that whoever failed and could reach the ledger has ended what it opened: nobody waits for its lease."""
+        if self.troubles.get(actor.name, []) in ([], ["interrupted"]) and actor.name not in self.cleaning:
+            self.watch.check_ended(self.labels.get(actor.name, []))
 
     def expire(self, record: DatasetRecord) -> None:
         """Let a dataset's lease run out, and whoever stands in line for it be taken for gone."""
@@ -196,6 +209,14 @@ class Simulation:
         protocol = WriteProtocol(
             tree, ledger, slots, arms, recovery, clock=ActorClock(actor), ids=RandomIds(), faults=ActorFaults(actor)
         )
+        abort = protocol._abort
+
+        def watched(job: Any, reason: str) -> None:
+            self.cleaning.add(actor.name)
+            abort(job, reason)
+            self.cleaning.discard(actor.name)
+
+        protocol._abort = watched  # type: ignore[method-assign]
         for _ in range(self.rng.randint(1, 2)):
             number = next(_numbers)
             chosen = self.rng.choice([self.records[:1], self.records[1:], self.records])
@@ -204,12 +225,14 @@ class Simulation:
                 number, tuple((record.name, mode, (number,)) for record, mode in zip(chosen, modes, strict=False))
             )
             self.writes[write.label] = write
+            self.labels.setdefault(actor.name, []).append(write.label)
             try:
                 protocol.run([_output(record, write) for record in chosen], writer="simulation", pipeline=write.label)
             except OutcomeUnknown:
                 pass
             except LakewardError:
                 self.watch.told[write.label] = False
+                self.nothing_stays_open(actor)
             else:
                 self.watch.told[write.label] = True
 

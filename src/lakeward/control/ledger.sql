@@ -31,6 +31,11 @@ WITH opened AS (
                         AND (CAST(:ticket AS bigint) IS NULL OR w.ticket < :ticket))
     ON CONFLICT DO NOTHING
     RETURNING id, version, fence, opened_at
+), left_line AS (
+    -- In the same step: whoever is interrupted on the way out of the line would leave open what nobody knows of.
+    DELETE FROM lakeward.slot_waiters w USING opened
+    WHERE w.ticket = CAST(:ticket AS bigint)
+       OR (w.dataset_id = :dataset_id AND w.alive_until < clock_timestamp() - interval '1 hour')
 ), leased AS (
     INSERT INTO lakeward.leases (transaction_id, fence, owner, lease_until)
     SELECT id, fence, CAST(:owner AS jsonb), clock_timestamp() + :lease_seconds * interval '1 second' FROM opened

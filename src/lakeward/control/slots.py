@@ -57,6 +57,7 @@ class Slots:
                 tidy()
                 opened = self._ledger.try_open(intent, ticket)
                 if opened is not None:
+                    ticket = None  # given back in the same step
                     return opened
                 waited = self._clock.monotonic() - started
                 if waited >= self._timeout_seconds:

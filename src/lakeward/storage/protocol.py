@@ -141,7 +141,12 @@ class WriteProtocol:
                 for output in ordered:
                     transaction = self._intent(output, build_id, writer, pipeline, kind, arm)
                     held.append(transaction)
-                    jobs.append(_Job(output, transaction, table_ref(self._tree.by_id(output.dataset.id))))
+                    # Before anything else can fail: what is open and not among the jobs would stay so until its lease
+                    # ends. The table as the caller knew it will do for that; nothing is in it yet.
+                    job = _Job(output, transaction, table_ref(output.dataset))
+                    jobs.append(job)
+                    self._faults.at("intent:opened")
+                    job.table = table_ref(self._tree.by_id(output.dataset.id))
                 for job in jobs:
                     self._compute(job)
                     self._prepare(job, heartbeat)
@@ -183,9 +188,7 @@ class WriteProtocol:
             windows=output.windows,
         )
         # Recovery always first: leftovers of an earlier version must be gone before there is a later one.
-        opened = self._slots.take(intent, lambda: self._recovery.recover(dataset.id))
-        self._faults.at("intent:opened")
-        return opened
+        return self._slots.take(intent, lambda: self._recovery.recover(dataset.id))
 
     def _compute(self, job: _Job) -> None:
         self._faults.at("compute")
