@@ -225,7 +225,7 @@ def test_changed_columns_are_refused_and_reads_stay(scene: Scene, name: str, rew
     COLUMN_CHANGES[name](scene.other)
     if rewritten:
         scene.other.table.overwrite(scene.other.table.scan().to_arrow())
-    with pytest.raises(Diverged, match="another engine has (changed columns|partitioned)"):
+    with pytest.raises(Diverged, match=r"another engine has (changed columns|partitioned)"):
         scene.dataset.write(rows(4))
     assert scene.status == "diverged"
     assert scene.dataset.to_arrow(identity=True).sort_by("id") == before
