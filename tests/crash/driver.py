@@ -45,6 +45,8 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         if "copy" in case:
             result = workspace.dataset(case["copy"]).copy_to(case["to"])
             return {"versions": [result.version]}
+        if "maintain" in case:
+            return workspace.maintain(*case["maintain"], older_than=case["older_than"]).to_json()
         if "recover" in case:
             return {"recovered": [[each.dataset, each.version, each.outcome] for each in workspace.recover()]}
         outputs = [output(workspace, *each) for each in case["write"]]

@@ -6,6 +6,7 @@ to v that put every row in place anew. So a replace only inserts, and old versio
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 
 import adbc_driver_manager
@@ -18,7 +19,8 @@ from psycopg import sql
 
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Counts
-from lakeward.errors import StorageError
+from lakeward.control.retention import Retention
+from lakeward.errors import StorageError, UnknownVersion
 from lakeward.storage.arm import ArmContext, Prepared, Scan, StorageArm, WriteTask
 from lakeward.storage.arms.postgres_upkeep import RowUpkeep
 from lakeward.storage.duck import as_schema
@@ -31,6 +33,9 @@ from lakeward.types.digest import Digest, postgres_digest_sql
 from lakeward.types.jsonb import decode, encode_sql, read_columns, unpacked
 from lakeward.types.schema import CREATED_AT, IDENTITY_COLUMNS, ROW_ID, ROW_INDEX, VERSION, Schema
 from lakeward.types.table import arrow_schema
+
+LATE_SECONDS = 30.0
+"""A stream that is first read later than this after it was opened looks whether its version is still there."""
 
 CHUNK_ROWS = 65_536
 """So many rows are copied in one Postgres transaction, for which the ledger row is locked."""
@@ -51,6 +56,8 @@ class PostgresRowsArm(StorageArm):
 
     def __init__(self, context: ArmContext) -> None:
         self._database = context.database
+        self._ledger = context.ledger
+        self._retention = Retention(context.database, context.settings.retained_versions)
         self._duck = context.duck
         self._faults = context.faults
 
@@ -222,12 +229,16 @@ class PostgresRowsArm(StorageArm):
             sql.SQL(" AND ").join(where or [sql.SQL("true")]),
         )
         width = len(columns.columns)
+        resolved = time.monotonic()
 
         def batches() -> Iterator[pa.RecordBatch]:
             try:
                 with adbc_driver_postgresql.dbapi.connect(self._database.libpq_url) as connection:
                     with connection.cursor() as cursor:
                         cursor.execute(query.as_string())
+                        # What this statement sees, it sees to its end. But was everything still there when it began?
+                        if time.monotonic() - resolved > LATE_SECONDS:
+                            self._check_not_expired(table, version)
                         for batch in cursor.fetch_record_batch():
                             business = decode(batch.select(range(width)), columns)
                             arrays = [*business.columns, *batch.columns[width:]]
@@ -244,6 +255,17 @@ class PostgresRowsArm(StorageArm):
                 ) from error
 
         return pa.RecordBatchReader.from_batches(target, batches())
+
+    def _check_not_expired(self, table: TableRef, version: ArmVersion) -> None:
+        """Raise UnknownVersion if the version has expired since it was resolved; its rows may be gone in part."""
+        readable = self._ledger.arm_version(table.dataset_id, self.name, version.version) is not None
+        if not readable and self._retention.was_committed(table.dataset_id, version.version):
+            raise UnknownVersion(
+                f"version {version.version} of dataset {table.name} expired before it was read",
+                next_step="read soon after you have opened a version, or keep it: Dataset.keep",
+                dataset=table.name,
+                version=version.version,
+            )
 
 
 _ROW_FIELDS = [

@@ -1,0 +1,68 @@
+"""One workspace that keeps few versions and has short leases, and a way to let its past grow old."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+import lakeward
+from lakeward.control.embedded import EmbeddedPostgres
+from support.crashes import Driver
+from support.past import KEPT, Past
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def kept_url(postgres: EmbeddedPostgres) -> str:
+    """The database of the tests of maintenance."""
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier("maintenance")))
+    return postgres.url.replace("/lakeward?", "/maintenance?", 1)
+
+
+@pytest.fixture(scope="session")
+def kept_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of the warehouse and of the settings file."""
+    root = tmp_path_factory.mktemp("maintenance")
+    settings = f"[ledger]\nlease_seconds = 1\n[retention]\nversions = {KEPT}\n"
+    (root / "lakeward.toml").write_text(settings, encoding="utf-8")
+    return root
+
+
+@pytest.fixture(scope="session")
+def ws(kept_url: str, kept_root: Path) -> Iterator[lakeward.Workspace]:
+    """The workspace."""
+    with lakeward.open(
+        kept_root / "home",
+        database_url=kept_url,
+        warehouse=kept_root / "warehouse",
+        settings_file=kept_root / "lakeward.toml",
+    ) as workspace:
+        yield workspace
+
+
+@pytest.fixture(scope="session")
+def driver(ws: lakeward.Workspace, kept_url: str, kept_root: Path) -> Iterator[Driver]:
+    """Forks processes in that workspace."""
+    with Driver(kept_url, kept_root / "warehouse") as running:
+        yield running
+
+
+@pytest.fixture
+def past(ws: lakeward.Workspace) -> Callable[..., Past]:
+    """Makes a dataset on an arm, with one version for each write mode given."""
+
+    def make(arm: str, *modes: str, name: str | None = None) -> Past:
+        full = name or f"main.past.d{next(_numbers)}"
+        dataset = ws.create_dataset(full, {"id": "long", "note": "string"}, ["id"], arm=arm)
+        made = Past(ws, dataset, {})
+        made.grow(*modes)
+        return made
+
+    return make
