@@ -160,7 +160,7 @@ class Model:
     """All datasets of a drill, and the writes that were asked for."""
 
     def __init__(self, rooms: Rooms, log: Log, records: Iterable[DatasetRecord]) -> None:
-        self._rooms = rooms
+        self.rooms = rooms
         self.log = log
         self.datasets = {record.name: DatasetModel(rooms, record, log) for record in records}
 
