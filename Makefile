@@ -20,10 +20,10 @@ LOCKED  := .venv/.locked-$(shell { cat $(LOCKS); pwd; } | cksum | cut -d' ' -f1)
 PROJECT := .venv/.project-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types layers tidy bench lock clean
+.PHONY: help setup demo test check lint format types layers tidy bench drill drill-docs lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
 
 setup: $(PROJECT) ## make .venv from the pinned lock (does nothing when it is current)
 
@@ -70,6 +70,12 @@ tidy: setup
 
 bench: setup ## the measurements of docs/performance.md (minutes)
 	@$(BIN)/python bench/run.py $(ARGS)
+
+drill: setup ## kill, stop and cut off writers, 200 random rounds (ARGS="--seed 7 --rounds 20")
+	@$(BIN)/lakeward ledger drill --rounds 200 $(ARGS)
+
+drill-docs: setup ## the same, and its table into docs/reliability.md
+	@$(BIN)/python docs/make_drill_table.py --rounds 200 $(ARGS)
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
   --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
