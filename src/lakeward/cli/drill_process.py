@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from lakeward.clock import Faults
+from lakeward.discovery import discover
+from lakeward.storage import arms
+from lakeward.storage.arm import StorageArm
 from lakeward.testing.drill.model import Rooms
 from lakeward.testing.drill.worker import fork_workers
 from lakeward.wiring.opening import open_workspace
@@ -28,5 +31,7 @@ def open_place(place: Mapping[str, Any], faults: Faults) -> Iterator[Rooms]:
 
 
 if __name__ == "__main__":
+    # Opening a workspace would load the arms in every process anew.
+    discover(arms, StorageArm)
     with socket.socket(fileno=int(sys.argv[1])) as control:
         fork_workers(control, open_place)
