@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import socket
 import sys
 from collections.abc import Iterator, Mapping
@@ -31,7 +32,9 @@ def open_place(place: Mapping[str, Any], faults: Faults) -> Iterator[Rooms]:
 
 
 if __name__ == "__main__":
-    # Opening a workspace would load the arms in every process anew.
+    # What opening a workspace and its first write would load in every process anew: the arms, and (through our own REST
+    # catalog, which stands on it) PyIceberg's SQL catalog.
     discover(arms, StorageArm)
+    importlib.import_module("lakeward.testing.rest_catalog")
     with socket.socket(fileno=int(sys.argv[1])) as control:
         fork_workers(control, open_place)
