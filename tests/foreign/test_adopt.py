@@ -134,7 +134,7 @@ def test_version_that_could_not_be_published_stays_readable(scene: Scene) -> Non
     assert scene.ids() == [1, 3]
     assert scene.ids(version=3) == [1, 2, 3, 4]
     scene.assert_whole()
-    assert scene.workspace.recover() == []
+    assert scene.workspace.recovery.recover(scene.dataset.record.id) == []
     scene.dataset.write(rows(5))
     assert scene.ids() == [1, 3, 5]
     scene.assert_whole()
