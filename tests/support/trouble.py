@@ -16,7 +16,7 @@ from lakeward.errors import CatalogError
 from lakeward.testing.faulty_proxy import FaultyProxy
 from lakeward.testing.rest_catalog import RestCatalogServer
 
-LEASE_SECONDS = 0.5
+LEASE_SECONDS = 2.0
 """A write whose leftovers could not be removed keeps its slot for this long."""
 
 _numbers = itertools.count(1)

@@ -18,8 +18,10 @@ from house_style import BANS, ROOT, Ban, Source, example
 RATCHET: dict[tuple[str, str], tuple[int, str]] = {
     ("broad-except", "src/lakeward/storage/protocol.py"): (
         1,
-        "removing what a failed build prepared: the build's own error is raised, whatever the removal meets; it is "
-        "logged, and recovery removes the rest",
+        (
+            "removing what a failed build prepared: the build's own error is raised, whatever the removal meets; it is "
+            "logged, and recovery removes the rest"
+        ),
     ),
     ("broad-except", "src/lakeward/testing/cooperative.py"): (
         1,

@@ -123,7 +123,7 @@ def test_arms_that_differ_are_4(run: Run, opened: lakeward.Workspace) -> None:
     harm = "update lakeward.dataset_rows set data = jsonb_set(data, '{t}', '\"y\"')"
     opened.database.fetch(sqlalchemy.text(harm))
     text = run("verify", "a.b.c")
-    assert (text.code, text.out) == (4, "") and "differ at version 2" in text.err
+    assert (text.code, text.out) == (4, "") and "version 2: the arms differ" in text.err
     inside = run("verify", "a.b.c", "--output", "json")
     assert (inside.code, inside.err) == (4, "")
     assert inside.document["error"] == "ParityMismatch" and set(inside.document["fields"]["digests"]) == {
