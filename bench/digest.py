@@ -1,4 +1,7 @@
-"""The digest of one million rows: in DuckDB against a bare md5 of the same text, in Postgres against DuckDB."""
+"""The digest of one million rows: in DuckDB against a bare md5 of the same text, in Postgres against DuckDB.
+
+The bare md5 is measured twice: with the text made on the way, as the digest has to, and of texts that stand ready.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ TURNS = 3
 def case() -> dict[str, object]:
     """Return the best seconds of each, over turns that alternate."""
     batches = million()
-    seconds: dict[str, list[float]] = {"bare md5": [], "DuckDB": [], "Postgres": []}
+    seconds: dict[str, list[float]] = {"md5": [], "md5 of ready text": [], "DuckDB": [], "Postgres": []}
     with tempfile.TemporaryDirectory(prefix="lw-") as scratch, lakeward.open(Path(scratch) / "home") as workspace:
         orders = workspace.create_dataset("bench.main.orders", COLUMNS)
         orders.write(repeated(batches, 1), mode="replace")
@@ -32,12 +35,14 @@ def case() -> dict[str, object]:
             connection.execute("SET TimeZone = 'UTC'")
             connection.register("source", pa.Table.from_batches(batches))
             connection.execute("CREATE TABLE rows AS SELECT * FROM source")
-            connection.execute(f"CREATE TABLE texts AS SELECT {row_text_duckdb(orders.schema)} AS text FROM rows")
-            # The same sums over the same hashes, with the texts made before.
-            bare = "SELECT count(*), sum(md5_number_upper(text)), sum(md5_number_lower(text)) FROM texts"
+            text = row_text_duckdb(orders.schema)
+            connection.execute(f"CREATE TABLE texts AS SELECT {text} AS text FROM rows")
+            bare = f"SELECT max(md5({text})) FROM rows"
+            ready = "SELECT max(md5(text)) FROM texts"
             full = duckdb_digest_sql(orders.schema, "FROM rows")
             for _ in range(TURNS):
-                seconds["bare md5"].append(timed(lambda: connection.execute(bare).fetchall()).seconds)
+                seconds["md5"].append(timed(lambda: connection.execute(bare).fetchall()).seconds)
+                seconds["md5 of ready text"].append(timed(lambda: connection.execute(ready).fetchall()).seconds)
                 seconds["DuckDB"].append(timed(lambda: connection.execute(full).fetchall()).seconds)
                 seconds["Postgres"].append(timed(orders.digest).seconds)
     return {name: min(runs) for name, runs in seconds.items()}
@@ -46,15 +51,16 @@ def case() -> dict[str, object]:
 def main() -> str:
     """Run the case and return the table."""
     found = in_fresh_process(case)
-    bare, duck, postgres = (float(str(found[name])) for name in ("bare md5", "DuckDB", "Postgres"))
-    rows = [
-        {"engine": "DuckDB", "seconds": duck, "reference": f"bare md5 {bare:.2f} s", "ratio": f"{duck / bare:.2f} (≤ 1.2)"},
-        {
-            "engine": "Postgres, two workers",
-            "seconds": postgres,
-            "reference": f"DuckDB {duck:.2f} s",
-            "ratio": f"{postgres / duck:.2f} (≤ 1.5)",
-        },
+    bare, ready = float(str(found["md5"])), float(str(found["md5 of ready text"]))
+    duck, postgres = float(str(found["DuckDB"])), float(str(found["Postgres"]))
+    lines = [
+        ("DuckDB", duck, "md5 of the same text, made on the way", bare, "≤ 1.2"),
+        ("DuckDB", duck, "md5 of the same text, ready", ready, "–"),
+        ("Postgres, two workers", postgres, "DuckDB", duck, "≤ 1.5"),
+    ]
+    rows: list[dict[str, object]] = [
+        {"engine": engine, "s": seconds, "reference": name, "its s": its, "ratio": f"{seconds / its:.2f} ({limit})"}
+        for engine, seconds, name, its, limit in lines
     ]
     return table("Digest of 1M rows × 10 columns", rows)
 

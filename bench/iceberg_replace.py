@@ -19,9 +19,9 @@ def case(millions: int, with_reference: bool) -> dict[str, object]:
         orders = workspace.create_dataset("bench.main.orders", COLUMNS, arm="iceberg")
         orders.write(repeated(batches[:1], 1), mode="replace")
         references, ours = [], []
-        for turn in range(3 if with_reference else 1):
+        for _ in range(3 if with_reference else 1):
             if with_reference:
-                references.append(timed(lambda: _reference(Path(scratch) / f"{turn}.parquet", batches, millions)))
+                references.append(timed(lambda: _reference(Path(scratch) / "reference.parquet", batches, millions)))
             ours.append(timed(lambda: orders.write(repeated(batches, millions), mode="replace")))
         assert orders.row_count == millions * 1_000_000
     best = min(run.seconds for run in ours)

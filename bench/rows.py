@@ -44,9 +44,8 @@ def batch(start: int, rows: int, seed: int = 7) -> pa.RecordBatch:
     """Return rows `start` to `start + rows`, the same ones for the same arguments."""
     random = np.random.default_rng([seed, start])
     ids = np.arange(start, start + rows)
-    notes = pc.binary_join_element_wise(
-        pa.array(random.integers(0, 10**9, rows)).cast(pa.string()), "note of order", pa.array(ids).cast(pa.string()), " "
-    )
+    codes = pa.array(random.integers(0, 10**9, rows)).cast(pa.string())
+    notes = pc.binary_join_element_wise(codes, "note of order", pa.array(ids).cast(pa.string()), " ")
     null = random.random(rows) < 0.05
     return pa.RecordBatch.from_arrays(
         [

@@ -55,7 +55,12 @@ def _help(command: Any) -> list[str]:
 def _options(parameters: list[Any]) -> list[str]:
     if not parameters:
         return []
-    return ["| argument or option | meaning |", "|---|---|", *(f"| `{_shown(each)}` | {_text(each)} |" for each in parameters), ""]
+    return [
+        "| argument or option | meaning |",
+        "|---|---|",
+        *(f"| `{_shown(each)}` | {_text(each)} |" for each in parameters),
+        "",
+    ]
 
 
 def _shown(parameter: Any) -> str:
