@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import re
+import select
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,7 @@ from urllib.parse import quote, quote_plus, unquote
 
 import psycopg
 import sqlalchemy
+from psycopg.rows import dict_row
 from sqlalchemy.dialects.postgresql import psycopg as psycopg_dialect
 from sqlalchemy.engine import URL, make_url
 
@@ -40,6 +43,7 @@ class Queries:
         self._statements = {
             name: sqlalchemy.text(body.strip().rstrip(";")) for name, body in zip(parts[1::2], parts[2::2], strict=True)
         }
+        self._compiled: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> sqlalchemy.TextClause:
         return self._statements[name]
@@ -49,12 +53,31 @@ class Queries:
 
     def for_driver(self, name: str) -> str:
         """Return the statement as psycopg takes it, with `%(name)s` for parameters."""
-        return str(self._statements[name].compile(dialect=_DIALECT))
+        if name not in self._compiled:
+            self._compiled[name] = str(self._statements[name].compile(dialect=_DIALECT))
+        return self._compiled[name]
 
     @classmethod
     def beside(cls, module_file: str) -> Queries:
         """Return the queries of `<module>.sql` next to `module_file` (pass `__file__`)."""
         return cls(Path(module_file).with_suffix(".sql"))
+
+
+class Pipeline:
+    """Sends statements of one transaction without waiting for the answers of those before. See `Database.pipeline`."""
+
+    def __init__(self, connection: psycopg.Connection[Any], pipeline: psycopg.Pipeline) -> None:
+        self._connection = connection
+        self._pipeline = pipeline
+
+    def __call__(self, queries: Queries, name: str, parameters: Mapping[str, object]) -> psycopg.Cursor[dict[str, Any]]:
+        """Send a statement. Its rows can be fetched after `wait`, or when the transaction is through."""
+        cursor = self._connection.cursor(row_factory=dict_row)
+        return cursor.execute(queries.for_driver(name), parameters)
+
+    def wait(self) -> None:
+        """Wait for all that was sent so far; raises what went wrong with it."""
+        self._pipeline.sync()
 
 
 class Database:
@@ -75,10 +98,14 @@ class Database:
             self._url,
             pool_size=4,
             max_overflow=16,
-            pool_pre_ping=True,
             # client_encoding: without it a database in SQL_ASCII answers in bytes before we can refuse it by name.
             connect_args={"prepare_threshold": None, "application_name": "lakeward", "client_encoding": "utf8"},
         )
+
+        sqlalchemy.event.listen(self.engine, "checkin", _note_time)
+        sqlalchemy.event.listen(self.engine, "checkout", _check_alive)
+        # The same pool. A statement that is alone needs no BEGIN and COMMIT, which are round trips of their own.
+        self.single_statements = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @property
     def libpq_url(self) -> str:
@@ -116,11 +143,39 @@ class Database:
             assert isinstance(driver, psycopg.Connection)
             yield driver
 
+    @contextmanager
+    def statement(self) -> Iterator[sqlalchemy.Connection]:
+        """A connection for one statement, which is a transaction of its own."""
+        with self._named_errors(), self.single_statements.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def pipeline(self) -> Iterator[Pipeline]:
+        """One transaction whose statements are sent together: one round trip, and one more for each `wait`.
+
+        Committed when the block ends, rolled back when it raises. What one statement needs of another it has to find in
+        the database: in READ COMMITTED each sees what is committed when it begins.
+        """
+        with self._named_errors(), self.single_statements.connect() as pooled:
+            connection = pooled.connection.driver_connection
+            assert isinstance(connection, psycopg.Connection)
+            try:
+                with connection.pipeline() as pipeline:
+                    connection.execute("BEGIN")
+                    yield Pipeline(connection, pipeline)
+                    connection.execute("COMMIT")
+            except BaseException:
+                try:
+                    connection.rollback()
+                except psycopg.Error:
+                    pooled.invalidate()
+                raise
+
     def fetch(
         self, query: sqlalchemy.TextClause, parameters: Mapping[str, object] | None = None
     ) -> list[sqlalchemy.RowMapping]:
         """Run one statement in a transaction of its own and return its rows."""
-        with self.transaction() as connection:
+        with self.statement() as connection:
             result = connection.execute(query, dict(parameters or {}))
             return list(result.mappings()) if result.returns_rows else []
 
@@ -180,6 +235,35 @@ class Database:
 
 
 _SECRET_OPTIONS = ("password", "sslpassword")
+
+_QUIET_SECONDS = 30.0
+"""A connection that was idle for longer is asked whether its server is still there: a network may have forgotten it."""
+
+
+def _note_time(connection: Any, record: Any) -> None:
+    record.info["idle_since"] = time.monotonic()
+
+
+def _check_alive(connection: psycopg.Connection[Any], record: Any, proxy: Any) -> None:
+    """Refuse a pooled connection that is dead; the pool takes another one.
+
+    A server that goes away closes the socket, which can be seen without asking: nothing is ever to be read from an idle
+    connection otherwise. A ping before each use would be a round trip.
+    """
+    idle_since = record.info.get("idle_since")
+    if idle_since is None:
+        return
+    poll = select.poll()
+    if not connection.closed:
+        poll.register(connection.fileno(), select.POLLIN)
+    if connection.closed or poll.poll(0):
+        raise sqlalchemy.exc.DisconnectionError("the server has closed the connection")
+    if time.monotonic() - idle_since > _QUIET_SECONDS:
+        try:
+            connection.execute("SELECT 1")
+            connection.rollback()
+        except psycopg.Error as error:
+            raise sqlalchemy.exc.DisconnectionError("the server does not answer") from error
 
 
 def _written_forms(secret: str) -> set[str]:

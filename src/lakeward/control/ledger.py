@@ -13,11 +13,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 import psycopg
 import sqlalchemy
 
-from lakeward.control.db import Database, Queries
+from lakeward.control.db import Database, Pipeline, Queries
 from lakeward.control.leases import Heartbeat, Owner
 from lakeward.control.records import (
     ArmVersion,
@@ -33,6 +34,8 @@ QUERIES = Queries.beside(__file__)
 
 TAKE_OVER_MILLISECONDS = 2000
 """How long taking over waits for what the old owner still has under way in Postgres."""
+
+Answer = psycopg.Cursor[dict[str, Any]]
 
 log = logging.getLogger("lakeward.ledger")
 
@@ -62,43 +65,40 @@ class Ledger:
         Raises:
             Diverged: another engine moved the table; nothing is written until that is resolved.
         """
-        with self._database.transaction() as connection:
-            head = connection.execute(QUERIES["lock_dataset"], {"dataset_id": intent.dataset_id}).mappings().one()
-            if head["status"] == "diverged" and intent.kind != "adopt":
-                raise Diverged(
-                    f"dataset {intent.dataset} has diverged: another engine moved its Iceberg table's main branch",
-                    safe=f"reads stay at the last committed version, {head['head_version']}",
-                    next_step=ways_out(intent.dataset),
-                    dataset=intent.dataset,
-                )
-            arm = intent.arm or head["primary_arm"]
-            opened = (
-                connection.execute(
-                    QUERIES["open"],
-                    {
-                        "dataset_id": intent.dataset_id,
-                        "parent_version": head["head_version"],
-                        "kind": intent.kind,
-                        "verb": intent.verb,
-                        "arm": arm,
-                        "build_id": intent.build_id,
-                        "pipeline": intent.pipeline,
-                        "writer": intent.writer,
-                        "route_epoch": head["epoch"],
-                        "windows": json.dumps(
-                            [
-                                {"source": source, "low": window.low, "high": window.high}
-                                for source, window in sorted(intent.windows.items())
-                            ]
-                        ),
-                        "fingerprint": intent.fingerprint,
-                        "owner": json.dumps(self._owner.to_json()),
-                        "lease_seconds": self._lease_seconds,
-                        "ticket": ticket,
-                    },
-                )
-                .mappings()
-                .one_or_none()
+        key = {"dataset_id": intent.dataset_id}
+        windows = [
+            {"source": source, "low": window.low, "high": window.high}
+            for source, window in sorted(intent.windows.items())
+        ]
+        with self._database.pipeline() as send:
+            locked = send(QUERIES, "lock_dataset", key)
+            opening = send(
+                QUERIES,
+                "open",
+                {
+                    **key,
+                    "kind": intent.kind,
+                    "verb": intent.verb,
+                    "arm": intent.arm,
+                    "build_id": intent.build_id,
+                    "pipeline": intent.pipeline,
+                    "writer": intent.writer,
+                    "windows": json.dumps(windows),
+                    "fingerprint": intent.fingerprint,
+                    "owner": json.dumps(self._owner.to_json()),
+                    "lease_seconds": self._lease_seconds,
+                    "ticket": ticket,
+                },
+            )
+            newest = send(QUERIES, "newest_on_arm", {**key, "arm": intent.arm})
+        head, opened, parent = locked.fetchone(), opening.fetchone(), newest.fetchone()
+        assert head is not None, "datasets are not deleted"
+        if head["status"] == "diverged" and intent.kind != "adopt":
+            raise Diverged(
+                f"dataset {intent.dataset} has diverged: another engine moved its Iceberg table's main branch",
+                safe=f"reads stay at the last committed version, {head['head_version']}",
+                next_step=ways_out(intent.dataset),
+                dataset=intent.dataset,
             )
         if opened is None:
             return None
@@ -109,7 +109,7 @@ class Ledger:
             version=opened["version"],
             parent_version=head["head_version"],
             fence=opened["fence"],
-            arm=arm,
+            arm=intent.arm or head["primary_arm"],
             route=Route(head["mode"], head["primary_arm"], head["mirror_arm"], head["epoch"]),
             build_id=intent.build_id,
             opened_at=opened["opened_at"],
@@ -119,6 +119,8 @@ class Ledger:
             kind=intent.kind,
             verb=intent.verb,
             windows=dict(intent.windows),
+            iceberg_namespace=tuple(head["iceberg_namespace"]) if head["iceberg_namespace"] is not None else None,
+            arm_parent=ArmVersion(**parent) if parent is not None else None,
         )
 
     # While it is open ------------------------------------------------------------------------------------------------
@@ -165,79 +167,17 @@ class Ledger:
             LeaseLost: the lease or fence of one of them is gone.
             RouteChanged: the route of one of them has moved on.
         """
-        with self._database.transaction() as connection:
-            connection.execute(QUERIES["lock_datasets"], {"ids": [each.transaction.dataset_id for each in decisions]})
-            for decision in sorted(decisions, key=lambda each: each.transaction.dataset_id):
-                self._decide_one(connection, decision)
-            for id_, fence in sorted((each.transaction.id, each.transaction.fence) for each in decisions):
-                connection.execute(QUERIES["release"], {"id": id_, "fence": fence})
-
-    def _decide_one(self, connection: sqlalchemy.Connection, decision: Decision) -> None:
-        transaction = decision.transaction
-        key = {"dataset_id": transaction.dataset_id, "version": transaction.version}
-        epoch = connection.execute(QUERIES["hold_route"], key).scalar_one()
-        if epoch != transaction.route.epoch:
-            raise RouteChanged(
-                f"the route of dataset {transaction.dataset} changed while version {transaction.version} was written",
-                safe=f"the dataset is unchanged at version {transaction.parent_version}",
-                next_step="repeat the write: it will follow the new route",
-                dataset=transaction.dataset,
-            )
-        counts, digest = decision.counts, decision.digest or (None, None)
-        totals = {"row_count": counts.row_count, "digest_high": digest[0], "digest_low": digest[1]}
-        committed = connection.execute(
-            QUERIES["decide"],
-            {
-                "id": transaction.id,
-                "fence": transaction.fence,
-                "publishes": decision.publishes,
-                "rows_in": counts.rows_in,
-                "rows_added": counts.added,
-                "rows_updated": counts.updated,
-                "rows_unchanged": counts.unchanged,
-                "rows_deleted": counts.deleted,
-                "rows_skipped": counts.skipped,
-                **totals,
-            },
-        ).one_or_none()
-        if committed is None:
-            raise lease_lost(transaction)
-        namespace = list(decision.iceberg_namespace) if decision.iceberg_namespace is not None else None
-        parent = {"parent_version": transaction.parent_version}
-        advanced = connection.execute(
-            QUERIES["advance_head"],
-            {
-                **key,
-                **parent,
-                **totals,
-                "next_row_id": decision.next_row_id,
-                "next_row_index": decision.next_row_index,
-                "iceberg_namespace": namespace,
-            },
-        )
-        if advanced.rowcount != 1:
-            raise lease_lost(transaction)
-        arm = {"arm": transaction.arm}
-        connection.execute(
-            QUERIES["record_arm_version"],
-            {
-                **key,
-                **parent,
-                **arm,
-                "rebases": decision.rebases,
-                "snapshot_id": decision.snapshot_id,
-                "parent_snapshot_id": decision.parent_snapshot_id,
-            },
-        )
-        if transaction.kind == "copy":
-            connection.execute(QUERIES["carry_arm_versions"], {**key, **parent, **arm})
-        if decision.resolution is not None:
-            connection.execute(QUERIES["resolve"], key)
-            connection.execute(QUERIES["supersede"], key)
-            entry = decision.resolution.audit_entry(transaction.dataset, decision.snapshot_id)
-            connection.execute(QUERIES["audit"], entry)
-        for source, window in sorted(transaction.windows.items()):
-            connection.execute(QUERIES["record_watermark"], {**key, "source_id": source, "version": window.high})
+        ordered = sorted(decisions, key=lambda each: each.transaction.dataset_id)
+        with self._database.pipeline() as send:
+            send(QUERIES, "lock_datasets", {"ids": [each.transaction.dataset_id for each in ordered]})
+            asked = [(decision.transaction, *_commit(send, decision)) for decision in ordered]
+            send.wait()
+            for transaction, route, committed, advanced in asked:
+                _check(transaction, route, committed, advanced)
+            for decision in ordered:
+                _record(send, decision)
+            for id_, fence in sorted((each.transaction.id, each.transaction.fence) for each in ordered):
+                send(QUERIES, "release", {"id": id_, "fence": fence})
 
     def status(self, transaction: OpenTransaction) -> str:
         """Return `open`, `committed` or `aborted`: what became of it, after an answer that was lost.
@@ -376,3 +316,81 @@ def ways_out(dataset: str) -> str:
         f"`lakeward ledger adopt {dataset}` takes the other engine's rows as a new version, "
         f"`lakeward ledger restore {dataset}` brings back ours; --dry-run shows what they would do"
     )
+
+
+def _key(transaction: OpenTransaction) -> dict[str, object]:
+    return {
+        "dataset_id": transaction.dataset_id,
+        "version": transaction.version,
+        "parent_version": transaction.parent_version,
+        "arm": transaction.arm,
+    }
+
+
+def _commit(send: Pipeline, decision: Decision) -> tuple[Answer, Answer, Answer]:
+    """Send what commits one transaction and advances its dataset; the answers say whether it may."""
+    transaction, counts, digest = decision.transaction, decision.counts, decision.digest or (None, None)
+    key = _key(transaction)
+    totals = {"row_count": counts.row_count, "digest_high": digest[0], "digest_low": digest[1]}
+    namespace = list(decision.iceberg_namespace) if decision.iceberg_namespace is not None else None
+    return (
+        send(QUERIES, "hold_route", key),
+        send(
+            QUERIES,
+            "decide",
+            {
+                "id": transaction.id,
+                "fence": transaction.fence,
+                "publishes": decision.publishes,
+                "rows_in": counts.rows_in,
+                "rows_added": counts.added,
+                "rows_updated": counts.updated,
+                "rows_unchanged": counts.unchanged,
+                "rows_deleted": counts.deleted,
+                "rows_skipped": counts.skipped,
+                **totals,
+            },
+        ),
+        send(
+            QUERIES,
+            "advance_head",
+            {
+                **key,
+                **totals,
+                "next_row_id": decision.next_row_id,
+                "next_row_index": decision.next_row_index,
+                "iceberg_namespace": namespace,
+            },
+        ),
+    )
+
+
+def _check(transaction: OpenTransaction, route: Answer, committed: Answer, advanced: Answer) -> None:
+    """Raise if the transaction must not be committed; nothing of it is, then."""
+    held = route.fetchone()
+    assert held is not None, "every dataset has a route"
+    if held["epoch"] != transaction.route.epoch:
+        raise RouteChanged(
+            f"the route of dataset {transaction.dataset} changed while version {transaction.version} was written",
+            safe=f"the dataset is unchanged at version {transaction.parent_version}",
+            next_step="repeat the write: it will follow the new route",
+            dataset=transaction.dataset,
+        )
+    if committed.fetchone() is None or advanced.rowcount != 1:
+        raise lease_lost(transaction)
+
+
+def _record(send: Pipeline, decision: Decision) -> None:
+    """Send what else a commit records: where the arm holds the version, and up to where sources were read."""
+    transaction = decision.transaction
+    key = _key(transaction)
+    snapshots = {"snapshot_id": decision.snapshot_id, "parent_snapshot_id": decision.parent_snapshot_id}
+    send(QUERIES, "record_arm_version", {**key, **snapshots, "rebases": decision.rebases})
+    if transaction.kind == "copy":
+        send(QUERIES, "carry_arm_versions", key)
+    if decision.resolution is not None:
+        send(QUERIES, "resolve", key)
+        send(QUERIES, "supersede", key)
+        send(QUERIES, "audit", decision.resolution.audit_entry(transaction.dataset, decision.snapshot_id))
+    for source, window in sorted(transaction.windows.items()):
+        send(QUERIES, "record_watermark", {**key, "source_id": source, "version": window.high})

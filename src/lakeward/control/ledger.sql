@@ -6,12 +6,15 @@
 -- Waits for a decide under way, so that what it returns is the head that the new transaction starts from. Without the
 -- lock an intent could read the head just before that decide, and insert just after it, on a parent that is gone.
 -- The route is locked, too: a row that is merely joined would be the one from before the wait.
-SELECT d.head_version, d.next_row_id, d.next_row_index, d.row_count, d.status, r.epoch, r.mode, r.primary_arm, r.mirror_arm
+SELECT d.head_version, d.next_row_id, d.next_row_index, d.row_count, d.status, d.iceberg_namespace,
+       r.epoch, r.mode, r.primary_arm, r.mirror_arm
 FROM lakeward.datasets d JOIN lakeward.routes r ON r.dataset_id = d.id
 WHERE d.id = :dataset_id FOR NO KEY UPDATE OF d FOR SHARE OF r;
 
 -- name: open
--- Intent: takes the dataset's open slot with a lease, if it is free and nobody who is still there came before.
+-- Intent, sent together with `lock_dataset` and after it, so that it sees what was committed before that had its lock.
+-- Takes the dataset's open slot with a lease, if it is free and nobody who is still there came before. Where it can, there
+-- is nothing for recovery: an abandoned transaction stays open until what it left is gone.
 -- A version that is committed and not yet published keeps the slot: a next one would start from a snapshot that `main` is
 -- not at yet, and take that for another engine's hand. Whoever waits publishes it. What adopts another engine's snapshot is
 -- there because it can't be published.
@@ -19,11 +22,13 @@ WITH opened AS (
     INSERT INTO lakeward.dataset_transactions
         (dataset_id, version, parent_version, kind, verb, arm, build_id, pipeline, writer, route_epoch, fence, windows,
          fingerprint)
-    SELECT :dataset_id, newest.version + 1, :parent_version, :kind, :verb, :arm, :build_id, :pipeline, :writer,
-           :route_epoch, nextval('lakeward.fences'), CAST(:windows AS jsonb), :fingerprint
-    FROM (SELECT coalesce(max(t.version), 0) AS version FROM lakeward.dataset_transactions t
+    SELECT d.id, newest.version + 1, d.head_version, :kind, :verb, coalesce(:arm, r.primary_arm), :build_id, :pipeline,
+           :writer, r.epoch, nextval('lakeward.fences'), CAST(:windows AS jsonb), :fingerprint
+    FROM lakeward.datasets d JOIN lakeward.routes r ON r.dataset_id = d.id,
+         (SELECT coalesce(max(t.version), 0) AS version FROM lakeward.dataset_transactions t
           WHERE t.dataset_id = :dataset_id) AS newest
-    WHERE (:kind = 'adopt' OR NOT EXISTS (
+    WHERE d.id = :dataset_id AND (:kind = 'adopt' OR d.status <> 'diverged')
+      AND (:kind = 'adopt' OR NOT EXISTS (
             SELECT 1 FROM lakeward.dataset_transactions t
             WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.published_at IS NULL))
       AND NOT EXISTS (SELECT 1 FROM lakeward.slot_waiters w
@@ -41,6 +46,14 @@ WITH opened AS (
     SELECT id, fence, CAST(:owner AS jsonb), clock_timestamp() + :lease_seconds * interval '1 second' FROM opened
 )
 SELECT id, version, fence, opened_at FROM opened;
+
+-- name: newest_on_arm
+-- What a write to the arm (none given: the route's primary) goes on from. Sent together with `open`.
+SELECT a.version, a.base_version, a.snapshot_id, a.parent_snapshot_id
+FROM lakeward.arm_versions a
+WHERE a.dataset_id = :dataset_id
+  AND a.arm = coalesce(:arm, (SELECT r.primary_arm FROM lakeward.routes r WHERE r.dataset_id = :dataset_id))
+ORDER BY a.version DESC LIMIT 1;
 
 -- name: renew
 -- Heartbeat. A lease that ran out is not renewed: somebody may be taking it over right now.

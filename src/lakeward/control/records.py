@@ -57,6 +57,10 @@ class OpenTransaction:
     kind: str
     verb: str
     windows: Mapping[int, Window]
+    iceberg_namespace: tuple[str, ...] | None = None
+    """Where the dataset's Iceberg table was when it was opened."""
+    arm_parent: ArmVersion | None = None
+    """The newest version that the arm held when it was opened."""
 
 
 @dataclass(frozen=True)

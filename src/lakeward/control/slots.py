@@ -43,7 +43,7 @@ class Slots:
 
         Args:
             intent: what to open.
-            tidy: called before each try: removes what a dead holder left.
+            tidy: called when the slot is taken: removes what a dead holder left, and says whether there was anything.
 
         Raises:
             LockTimeout: it has waited too long; names the holder.
@@ -54,8 +54,9 @@ class Slots:
         poll = FIRST_POLL_SECONDS
         try:
             while True:
-                tidy()
                 opened = self._ledger.try_open(intent, ticket)
+                if opened is None and tidy():
+                    opened = self._ledger.try_open(intent, ticket)
                 if opened is not None:
                     ticket = None  # given back in the same step
                     return opened

@@ -75,20 +75,16 @@ class Tree:
             InvalidName: `name` is not a full name.
         """
         path = DatasetName.parse(name) if isinstance(name, str) else name
-        with self._database.transaction() as connection:
-            found = connection.execute(
-                QUERIES["find_dataset"],
-                {
-                    "workspace": self._workspace,
-                    "catalog": path.catalog,
-                    "schema": path.schema,
-                    "dataset": path.dataset,
-                },
-            ).scalar()
-            if found is None:
-                return None
-            row = connection.execute(QUERIES["datasets"], {"workspace": self._workspace, "id": found}).mappings().one()
-        return _record(row)
+        rows = self._database.fetch(
+            QUERIES["find_dataset"],
+            {
+                "workspace": self._workspace,
+                "catalog": path.catalog,
+                "schema": path.schema,
+                "dataset": path.dataset,
+            },
+        )
+        return _record(rows[0]) if rows else None
 
     def dataset(self, name: str | DatasetName) -> DatasetRecord:
         """Return the dataset of that full name.

@@ -60,5 +60,12 @@ WITH catalog AS (
     SELECT s.id FROM lakeward.schemas s JOIN catalog c ON c.id = s.catalog_id
     WHERE s.name = :schema OR s.slug = :schema ORDER BY s.name = :schema DESC LIMIT 1
 )
-SELECT d.id FROM lakeward.datasets d JOIN schema s ON s.id = d.schema_id
-WHERE d.name = :dataset OR d.slug = :dataset ORDER BY d.name = :dataset DESC LIMIT 1;
+SELECT d.id, d.uid, c.name AS catalog, s.name AS schema, d.name, c.slug AS catalog_slug, s.slug AS schema_slug, d.slug,
+       d.columns, d.primary_key, d.iceberg_namespace, d.head_version, d.row_count, d.digest_high, d.digest_low,
+       d.next_row_id, d.next_row_index, d.status, d.created_at, r.mode, r.primary_arm, r.mirror_arm, r.epoch
+FROM lakeward.datasets d
+JOIN lakeward.schemas s ON s.id = d.schema_id
+JOIN lakeward.catalogs c ON c.id = s.catalog_id
+JOIN lakeward.routes r ON r.dataset_id = d.id
+WHERE d.id = (SELECT d.id FROM lakeward.datasets d JOIN schema s ON s.id = d.schema_id
+              WHERE d.name = :dataset OR d.slug = :dataset ORDER BY d.name = :dataset DESC LIMIT 1);

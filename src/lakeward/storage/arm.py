@@ -225,6 +225,9 @@ class StorageArm(ABC):
         """Give the table the columns back that it had at `held`, if another engine changed them."""
         raise UsageError(f"no other engine writes to the {self.name} arm")
 
+    def close(self) -> None:  # noqa: B027  most have nothing to give up
+        """Give up connections. Reading or writing is not to be expected after it."""
+
     @abstractmethod
     def locate(self, table: TableRef, version: ArmVersion) -> dict[str, str]:
         """Say where the rows physically are, for people and other engines."""

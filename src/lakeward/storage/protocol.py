@@ -142,11 +142,10 @@ class WriteProtocol:
                     transaction = self._intent(output, build_id, writer, pipeline, kind, arm)
                     held.append(transaction)
                     # Before anything else can fail: what is open and not among the jobs would stay so until its lease
-                    # ends. The table as the caller knew it will do for that; nothing is in it yet.
-                    job = _Job(output, transaction, table_ref(output.dataset))
-                    jobs.append(job)
+                    # ends. The caller may have looked before the table's place was known; the intent knows it.
+                    table = replace(table_ref(output.dataset), iceberg_namespace=transaction.iceberg_namespace)
+                    jobs.append(_Job(output, transaction, table))
                     self._faults.at("intent:opened")
-                    job.table = table_ref(self._tree.by_id(output.dataset.id))
                 for job in jobs:
                     self._compute(job)
                     self._prepare(job, heartbeat)
@@ -187,7 +186,7 @@ class WriteProtocol:
             fingerprint=output.fingerprint,
             windows=output.windows,
         )
-        # Recovery always first: leftovers of an earlier version must be gone before there is a later one.
+        # Leftovers of an earlier version must be gone before there is a later one: until they are, that one is open.
         return self._slots.take(intent, lambda: self._recovery.recover(dataset.id))
 
     def _compute(self, job: _Job) -> None:
@@ -216,9 +215,8 @@ class WriteProtocol:
             job.transaction = self._divergence.compacted(job.transaction, compaction, self._ids.new())
             return job.transaction
 
-        parent = self._ledger.newest_arm_version(transaction.dataset_id, transaction.arm)
         adopts = job.output.resolution.found if job.output.resolution is not None else None
-        task = WriteTask(job.table, transaction, parent, check, compacted, adopts)
+        task = WriteTask(job.table, transaction, transaction.arm_parent, check, compacted, adopts)
         try:
             job.prepared = self._arms[transaction.arm].prepare(task, job.batches.reader)
         except (ConflictError, StorageError, ControlError) as error:
@@ -232,15 +230,7 @@ class WriteProtocol:
     def _audit(self, job: _Job) -> None:
         self._faults.at("audit")
         if job.output.audit is not None and job.prepared is not None:
-            prepared = ArmVersion(
-                job.transaction.version,
-                self._base(job),
-                job.prepared.snapshot_id,
-                job.prepared.parent_snapshot_id,
-            )
-            # A first write's table is where the namespace says that decide will persist.
-            namespace = job.prepared.iceberg_namespace or job.table.iceberg_namespace
-            table = replace(job.table, iceberg_namespace=namespace)
+            table, prepared = _place(job, job.prepared, self._base(job))
             found = job.output.audit(PreparedVersion(job.transaction.arm, table, prepared))
             if found is not None:
                 job.prepared = replace(job.prepared, digest=(found.high, found.low))
@@ -290,7 +280,10 @@ class WriteProtocol:
         self._faults.at("publish")
         transaction = job.transaction
         try:
-            self._recovery.publish(transaction.dataset_id, transaction.id, transaction.arm, transaction.version)
+            assert job.prepared is not None, "else there is nothing to publish"
+            # No arm that publishes needs the base, which only reading rows does.
+            place = _place(job, job.prepared, transaction.version)
+            self._recovery.publish(transaction.dataset_id, transaction.id, transaction.arm, transaction.version, place)
         except (StorageError, Diverged, DatabaseUnavailable) as error:
             # The build stands: readers go through the ledger. Recovery publishes again before the next write.
             log.warning(
@@ -342,6 +335,13 @@ def _unless_empty(reader: pa.RecordBatchReader) -> _Stream:
             chained = itertools.chain([batch], reader)
             return _Stream(pa.RecordBatchReader.from_batches(reader.schema, chained), empty=False)
     return _Stream(pa.RecordBatchReader.from_batches(reader.schema, iter(())), empty=True)
+
+
+def _place(job: _Job, prepared: Prepared, base: int) -> tuple[TableRef, ArmVersion]:
+    """Return where a prepared version is, as decide records it. A first write's table is where it was prepared."""
+    namespace = job.table.iceberg_namespace or prepared.iceberg_namespace
+    held = ArmVersion(job.transaction.version, base, prepared.snapshot_id, prepared.parent_snapshot_id)
+    return replace(job.table, iceberg_namespace=namespace), held
 
 
 def _decision(job: _Job, prepared: Prepared) -> Decision:

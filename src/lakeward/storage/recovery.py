@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from lakeward.clock import Faults
 from lakeward.control.divergence import Divergence
 from lakeward.control.ledger import Ledger
-from lakeward.control.records import Unfinished
+from lakeward.control.records import ArmVersion, Unfinished
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import Diverged, StorageError
 from lakeward.storage.arm import StorageArm
-from lakeward.storage.table import table_ref
+from lakeward.storage.table import TableRef, table_ref
 
 log = logging.getLogger("lakeward.recovery")
 
@@ -66,24 +66,39 @@ class Recovery:
             raise failed[0]
         return done
 
-    def publish(self, dataset_id: int, transaction_id: int, arm: str, version: int) -> None:
+    def publish(
+        self,
+        dataset_id: int,
+        transaction_id: int,
+        arm: str,
+        version: int,
+        place: tuple[TableRef, ArmVersion] | None = None,
+    ) -> None:
         """Publish a committed version and record it. Repeating it changes nothing.
+
+        Args:
+            dataset_id, transaction_id, arm, version: which one.
+            place: where it is, if the caller has just decided it; None: the ledger is asked.
 
         Raises:
             Diverged: another engine moved the table; the dataset is marked, and reads stay at our version.
             CatalogError: the catalog did not answer; recovery publishes later.
         """
-        # As it is now: the decide of a first version has just persisted where its table is.
-        record = self._tree.by_id(dataset_id)
-        held = self._ledger.arm_version(dataset_id, arm, version)
-        assert held is not None, "decide records where the arm holds the version"
+        table, held = place or self._place(dataset_id, arm, version)
         try:
-            self._arms[arm].publish(table_ref(record), held)
+            self._arms[arm].publish(table, held)
         except Diverged:
             self._divergence.mark(dataset_id, transaction_id)
             raise
         self._faults.at("publish:moved")
         self._ledger.mark_published(transaction_id)
+
+    def _place(self, dataset_id: int, arm: str, version: int) -> tuple[TableRef, ArmVersion]:
+        # As it is now: the decide of a first version has persisted where its table is.
+        record = self._tree.by_id(dataset_id)
+        held = self._ledger.arm_version(dataset_id, arm, version)
+        assert held is not None, "decide records where the arm holds the version"
+        return table_ref(record), held
 
     def _abort(self, record: DatasetRecord, left: Unfinished) -> str | None:
         try:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import psycopg
 import sqlalchemy
 
-from lakeward.control.db import Database
+from lakeward.control.db import Database, Pipeline
 from lakeward.errors import DatabaseUnavailable
 
 STUCK_SECONDS = 30.0
@@ -159,6 +159,18 @@ class ActorDatabase(Database):
         """One transaction, to which trouble may happen."""
         with self._troubled("transaction"), super().transaction() as connection:
             yield connection
+
+    @contextmanager
+    def statement(self) -> Iterator[sqlalchemy.Connection]:
+        """One statement, to which trouble may happen as to a transaction."""
+        with self._troubled("transaction"), super().statement() as connection:
+            yield connection
+
+    @contextmanager
+    def pipeline(self) -> Iterator[Pipeline]:
+        """One transaction sent at once, to which trouble may happen."""
+        with self._troubled("transaction"), super().pipeline() as pipeline:
+            yield pipeline
 
     @contextmanager
     def driver(self) -> Iterator[psycopg.Connection[Any]]:

@@ -45,6 +45,8 @@ class Dataset:
     def __init__(self, rooms: Rooms, record: DatasetRecord) -> None:
         self._rooms = rooms
         self._id = record.id
+        # What never changes of it is enough for the storage layer, which looks at the rest when it needs it.
+        self._known = record
         self.name = record.name
 
     @property
@@ -93,7 +95,7 @@ class Dataset:
             >>> orders.write([{"id": 1, "note": "first"}, {"id": 2, "note": None}]).row_count
             2
         """
-        return self._rooms.storage.write(self.record, rows, verb=mode, writer="dataset.write", allow_empty=allow_empty)
+        return self._rooms.storage.write(self._known, rows, verb=mode, writer="dataset.write", allow_empty=allow_empty)
 
     def read(
         self,
@@ -120,7 +122,7 @@ class Dataset:
         """
         chosen = tuple(columns) if columns is not None else None
         request = ReadRequest(chosen, where, version, since, identity, arm)
-        return self._rooms.storage.read(self.record, request)
+        return self._rooms.storage.read(self._known, request)
 
     def to_arrow(
         self,
@@ -144,11 +146,11 @@ class Dataset:
     ) -> pa.Table:
         """Return the first rows in the order in which they were written; the arguments are those of `read`."""
         request = ReadRequest(where=where, version=version, identity=identity)
-        return self._rooms.storage.first_rows(self.record, rows, request)
+        return self._rooms.storage.first_rows(self._known, rows, request)
 
     def digest(self, arm: str | None = None, version: int | None = None) -> Digest:
         """Compute the order-independent checksum of a version from the rows of an arm (None: the one that serves)."""
-        return self._rooms.storage.digest(self.record, arm=arm, version=version)
+        return self._rooms.storage.digest(self._known, arm=arm, version=version)
 
     def verify(self) -> Parity:
         """Compare the digests of every arm that holds the newest version.
@@ -156,7 +158,7 @@ class Dataset:
         Raises:
             ParityMismatch: they differ.
         """
-        return self._rooms.storage.verify(self.record)
+        return self._rooms.storage.verify(self._known)
 
     def foreign(self, survey: bool = False) -> ForeignState | None:
         """Say what another engine did to its Iceberg table since our newest version; None: nothing. Changes nothing.
@@ -207,11 +209,11 @@ class Dataset:
             arm: `postgres` or `iceberg`.
             progress: is told how many rows were read so far.
         """
-        return self._rooms.storage.copy(self.record, arm, progress=progress)
+        return self._rooms.storage.copy(self._known, arm, progress=progress)
 
     def locate(self) -> dict[str, dict[str, str]]:
         """Say, for each arm that holds the newest version, where its rows physically are."""
-        return self._rooms.storage.locate(self.record)
+        return self._rooms.storage.locate(self._known)
 
     def export(
         self,

@@ -152,6 +152,8 @@ def _assemble(
     undo.callback(duck.close)
     context = ArmContext(database, ledger, storage_settings, duck, ids, faults)
     made = {name: arm(context) for name, arm in arms_by_name.items()}
+    for each in made.values():
+        undo.callback(each.close)
     recovery = Recovery(tree, ledger, made, faults)
     retention = Retention(database, settings.retention.versions)
     maintenance = Maintenance(

@@ -233,6 +233,8 @@ def used_names(path: Path) -> set[str]:
             key = node.slice
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "for_driver":
             key = node.args[0]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "send":
+            key = node.args[1]
         if key is not None:
             parts = key.values if isinstance(key, ast.JoinedStr) else [key]
             found.add("".join(str(part.value) if isinstance(part, ast.Constant) else "*" for part in parts))

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
+import psycopg
 import pytest
 import sqlalchemy
 
@@ -265,7 +266,7 @@ def test_heads_of_none_are_none(ledger: Ledger) -> None:
 
 def test_committed_row_is_complete(database: Database, ledger: Ledger, dataset: DatasetRecord) -> None:
     transaction = opened(ledger, dataset)
-    with pytest.raises(sqlalchemy.exc.IntegrityError, match="committed_is_complete"):
+    with pytest.raises(psycopg.errors.CheckViolation, match="committed_is_complete"):
         ledger.decide([replace(one_row(transaction), counts=Counts(5, 1, 1, 1, 9, 1, 1))])
     with pytest.raises(sqlalchemy.exc.IntegrityError, match="committed_is_complete"):
         rows(

@@ -6,16 +6,18 @@ import subprocess
 import sys
 import threading
 import time
+import unittest.mock
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
 import sqlalchemy
 
-from lakeward.control.db import Database
+from lakeward.control.db import Database, Pipeline, Queries
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import OpenTransaction
 from lakeward.control.slots import Slots
@@ -65,9 +67,19 @@ def held_before(database: Database, fragment: str) -> Iterator[tuple[threading.E
             reached.set()
             assert go_on.wait(20)
 
+    send = Pipeline.__call__
+
+    def send_later(pipeline: Pipeline, queries: Queries, name: str, parameters: Mapping[str, object]) -> Any:
+        if fragment in queries.for_driver(name) and not reached.is_set():
+            # What was sent before it has been done by then.
+            pipeline.wait()
+            wait(None, None, fragment)
+        return send(pipeline, queries, name, parameters)
+
     sqlalchemy.event.listen(database.engine, "before_cursor_execute", wait)
     try:
-        yield reached, go_on
+        with unittest.mock.patch.object(Pipeline, "__call__", send_later):
+            yield reached, go_on
     finally:
         go_on.set()
         sqlalchemy.event.remove(database.engine, "before_cursor_execute", wait)
@@ -265,7 +277,7 @@ def test_writers_of_one_dataset_at_once_lose_nothing(database: Database, dataset
 OPEN_AND_WAIT = """
 import sys, uuid
 from lakeward.clock import SystemClock
-from lakeward.control.db import Database
+from lakeward.control.db import Database, Pipeline, Queries
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Intent
 ledger = Ledger(Database(sys.argv[1]), lease_seconds=3600)

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Sequence
 
 import adbc_driver_manager
-import adbc_driver_postgresql.dbapi
 import pyarrow as pa
 from pgpq import ArrowToPostgresBinaryEncoder
 from pgpq.encoders import StringEncoderBuilder
@@ -22,6 +21,7 @@ from lakeward.control.records import ArmVersion, Counts
 from lakeward.control.retention import Retention
 from lakeward.errors import StorageError, UnknownVersion
 from lakeward.storage.arm import ArmContext, Prepared, Scan, StorageArm, WriteTask
+from lakeward.storage.arms.adbc_pool import AdbcPool
 from lakeward.storage.arms.postgres_upkeep import RowUpkeep
 from lakeward.storage.duck import as_schema
 from lakeward.storage.filters import Conjunct, quote_list
@@ -56,6 +56,7 @@ class PostgresRowsArm(StorageArm):
 
     def __init__(self, context: ArmContext) -> None:
         self._database = context.database
+        self._readers = AdbcPool(context.database.libpq_url)
         self._ledger = context.ledger
         self._retention = Retention(context.database, context.settings.retained_versions)
         self._duck = context.duck
@@ -138,6 +139,10 @@ class PostgresRowsArm(StorageArm):
     def tidy(self, task: TidyTask) -> Iterator[Leftover]:
         """Delete rows that no version sees any more."""
         return RowUpkeep(self._database, self._faults).tidy(task)
+
+    def close(self) -> None:
+        """Close the connections for reading."""
+        self._readers.close()
 
     def locate(self, table: TableRef, version: ArmVersion) -> dict[str, str]:
         """Say which rows of which table hold the version."""
@@ -233,16 +238,14 @@ class PostgresRowsArm(StorageArm):
 
         def batches() -> Iterator[pa.RecordBatch]:
             try:
-                with adbc_driver_postgresql.dbapi.connect(self._database.libpq_url) as connection:
-                    with connection.cursor() as cursor:
-                        cursor.execute(query.as_string())
-                        # What this statement sees, it sees to its end. But was everything still there when it began?
-                        if time.monotonic() - resolved > LATE_SECONDS:
-                            self._check_not_expired(table, version)
-                        for batch in cursor.fetch_record_batch():
-                            business = decode(batch.select(range(width)), columns)
-                            arrays = [*business.columns, *batch.columns[width:]]
-                            yield as_schema(pa.RecordBatch.from_arrays(arrays, names=target.names), target)
+                with self._readers.executed(query.as_string()) as cursor:
+                    # What this statement sees, it sees to its end. But was everything still there when it began?
+                    if time.monotonic() - resolved > LATE_SECONDS:
+                        self._check_not_expired(table, version)
+                    for batch in cursor.fetch_record_batch():
+                        business = decode(batch.select(range(width)), columns)
+                        arrays = [*business.columns, *batch.columns[width:]]
+                        yield as_schema(pa.RecordBatch.from_arrays(arrays, names=target.names), target)
             except adbc_driver_manager.Error as error:
                 raise StorageError(f"dataset {table.name} can't be read: {error}", dataset=table.name) from error
             except StorageError as error:

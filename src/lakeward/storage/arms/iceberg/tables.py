@@ -75,8 +75,7 @@ class Tables:
                 CATALOG_NAME, uri=self._database.sqlalchemy_url, warehouse=warehouse_uri(self._settings)
             )
         # Ours instead of its own: one pool for the process, and no prepared statements, for transaction-mode poolers.
-        catalog.engine.dispose()
-        catalog.engine = self._database.engine
+        catalog.use(self._database.engine, self._database.single_statements)
         return catalog
 
     def load(self, table: TableRef) -> Table:

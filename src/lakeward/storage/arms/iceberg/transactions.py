@@ -8,13 +8,22 @@ written twice, so neither is needed.
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import OrderedDict
 
+import sqlalchemy
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
-from pyiceberg.table import Table, Transaction
+from pyiceberg.table import CommitTableResponse, Table, Transaction
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import TableUpdate, _apply_table_update, _TableMetadataUpdateContext
+from pyiceberg.table.update import (
+    TableRequirement,
+    TableUpdate,
+    _apply_table_update,
+    _TableMetadataUpdateContext,
+)
+from pyiceberg.typedef import Identifier
+from sqlalchemy.engine import Engine
 
 REMEMBERED = 16
 """So many tables' newest metadata are kept in memory."""
@@ -39,11 +48,63 @@ class LeanTransaction(Transaction):
 
 
 class LeanSqlCatalog(SqlCatalog):
-    """A catalog in SQL that parses each metadata file once."""
+    """A catalog in SQL that parses each metadata file once, and asks the database once for each load and commit."""
 
     def __init__(self, name: str, **properties: str) -> None:
         self._remembered = _Remembered()
+        self._single: LeanSqlCatalog | None = None
         super().__init__(name, **properties)
+
+    def use(self, engine: Engine, single_statements: Engine) -> None:
+        """Work through these engines instead of its own.
+
+        Args:
+            engine: for what takes more than one statement.
+            single_statements: in autocommit mode; loads and commits are one statement each.
+        """
+        self.engine.dispose()
+        self.engine = engine
+        self._single = copy.copy(self)
+        self._single.engine = single_statements
+
+    def load_table(self, identifier: str | Identifier) -> Table:
+        """Load a table, which will commit in single statements, too."""
+        return super().load_table(identifier) if self._single is None else self._single._load(identifier)
+
+    def _load(self, identifier: str | Identifier) -> Table:
+        return super().load_table(identifier)
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Commit on what the caller loaded, if that is still the newest: the statement says so. Else load it first."""
+        staged = self._update_and_stage_table(table, table.name(), requirements, updates)
+        if staged.metadata == table.metadata:
+            return super().commit_table(table, requirements, updates)
+        self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
+        statement = (
+            sqlalchemy.update(IcebergTables)
+            .where(
+                IcebergTables.catalog_name == self.name,
+                IcebergTables.table_namespace == self.namespace_to_string(self.namespace_from(table.name())),
+                IcebergTables.table_name == self.table_name_from(table.name()),
+                IcebergTables.metadata_location == table.metadata_location,
+            )
+            .values(
+                metadata_location=staged.metadata_location,
+                previous_metadata_location=table.metadata_location,
+            )
+        )
+        with self.engine.connect() as connection:
+            moved = connection.execute(statement).rowcount
+            connection.commit()
+        if moved != 1:
+            # The file that was written is named by nobody; maintenance finds it.
+            return super().commit_table(table, requirements, updates)
+        self._remembered.put(staged.metadata_location, staged.metadata)
+        return CommitTableResponse.model_validate(
+            {"metadata": staged.metadata, "metadata-location": staged.metadata_location}
+        )
 
     def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
         location = str(orm_table.metadata_location)

@@ -1,0 +1,94 @@
+"""How often a write waits for Postgres: the protocol's own cost, whatever it writes.
+
+What is counted is what `CountingProxy` sees: each time that a client speaks after the server did, from any client of
+the process (the ledger's, the catalog's, COPY, ADBC), once connections are open. BEGIN and COMMIT count, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import lakeward
+from support.round_trips import CountingProxy
+
+ARMS = ("postgres", "iceberg")
+
+MOST_OF_A_WRITE = 12
+MOST_OF_A_BUILD = 22
+"""With what comes before it: looking up pipeline, source and output, and reading the source."""
+
+PIPELINE = """
+pipeline: small_{arm}
+nodes:
+  source: {{source: main.trips.source_{arm}}}
+outputs:
+  - {{dataset: main.trips.small_{arm}, from: source, arm: {arm}, strategy: replace, primary_key: [id]}}
+"""
+
+
+@pytest.fixture
+def proxy(database_url: str, short_tmp: Path) -> Iterator[CountingProxy]:
+    with CountingProxy(database_url, short_tmp) as running:
+        yield running
+
+
+@pytest.fixture
+def ws(proxy: CountingProxy, tmp_path: Path) -> Iterator[lakeward.Workspace]:
+    with lakeward.open(tmp_path / "home", database_url=proxy.url, warehouse=tmp_path / "warehouse") as workspace:
+        yield workspace
+
+
+def trips(proxy: CountingProxy, work: Callable[[], object]) -> list[str]:
+    """Return the round trips of the last of three times."""
+    said: list[str] = []
+    for _ in range(3):
+        proxy.take()
+        work()
+        said = proxy.take()
+    return said
+
+
+@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("mode", ["append", "replace"])
+def test_a_write(ws: lakeward.Workspace, proxy: CountingProxy, arm: str, mode: str) -> None:
+    dataset = ws.create_dataset("main.trips.written", {"id": "long"}, arm=arm)
+    dataset.write([{"id": 0}])
+    said = trips(proxy, lambda: dataset.write([{"id": 1}], mode=mode))
+    assert 0 < len(said) <= MOST_OF_A_WRITE, said
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_a_build_of_100_rows(ws: lakeward.Workspace, proxy: CountingProxy, tmp_path: Path, arm: str) -> None:
+    project = tmp_path / "project"
+    (project / "pipelines").mkdir(parents=True)
+    (project / "lakeward.toml").write_text("[project]\nname = 'trips'\n", encoding="utf-8")
+    (project / "pipelines" / "small.yml").write_text(PIPELINE.format(arm=arm), encoding="utf-8")
+    source = ws.create_dataset(f"main.trips.source_{arm}", {"id": "long", "note": "string"}, ["id"], arm=arm)
+    source.write([{"id": number, "note": "x"} for number in range(100)])
+    ws.apply(project)
+    said = trips(proxy, lambda: ws.build(f"small_{arm}", full=True))
+    assert len(said) <= MOST_OF_A_BUILD, said
+    intent = next(number for number, each in enumerate(said) if "Waits for a decide under way" in each)
+    reading = [each for each in said[intent:] if "Every dataset with its route" in each or '"document"' in each]
+    assert len(said[intent:]) - len(reading) <= MOST_OF_A_WRITE, said[intent:]
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_the_wait_does_not_grow_with_the_past(ws: lakeward.Workspace, proxy: CountingProxy, arm: str) -> None:
+    dataset = ws.create_dataset("main.trips.grown", {"id": "long"}, arm=arm)
+    for number in range(20):
+        dataset.write([{"id": number}])
+    assert len(trips(proxy, lambda: dataset.write([{"id": 1}]))) <= MOST_OF_A_WRITE
+    assert len(trips(proxy, lambda: dataset.to_arrow())) <= 7
+
+
+def test_the_proxy_counts(proxy: CountingProxy, ws: lakeward.Workspace) -> None:
+    def two() -> None:
+        for _ in range(2):
+            ws.tree.datasets()
+
+    assert len(trips(proxy, two)) == 2
+    assert len(trips(proxy, lambda: ws.maintain())) > 0
