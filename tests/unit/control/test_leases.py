@@ -12,7 +12,8 @@ from dataclasses import replace
 import pytest
 
 from lakeward.control import leases
-from lakeward.control.leases import Heartbeat, Owner, lock_timeout
+from lakeward.control.leases import Heartbeat, Owner
+from lakeward.control.slots import _timeout
 from lakeward.errors import DatabaseUnavailable
 
 WAIT = (
@@ -107,6 +108,6 @@ def test_heartbeat_goes_on_after_an_error_and_ends_with_the_lease() -> None:
 
 
 def test_lock_timeout_without_a_holder_still_names_the_dataset() -> None:
-    error = lock_timeout("main.sales.orders", 1.25, None)
+    error = _timeout("main.sales.orders", 1.25, None)
     assert "main.sales.orders had other writers for 1.2 s" in str(error)
     assert error.fields == {"dataset": "main.sales.orders"}
