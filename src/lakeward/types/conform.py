@@ -13,6 +13,7 @@ from itertools import islice
 from operator import itemgetter
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakeward.errors import ColumnMismatch, UsageError
 from lakeward.types.arrow_values import exact
@@ -71,7 +72,7 @@ def conform(batch: pa.RecordBatch, schema: Schema, *, dataset: str, first_row: i
 
     Raises:
         ColumnMismatch: columns are missing, unexpected or named twice, or a column's type has no conversion.
-        ValueRefused: a value does not fit.
+        ValueRefused: a value does not fit, or a column of the primary key has none.
     """
     names = batch.schema.names
     _check_names(names, schema, dataset, first_row)
@@ -87,6 +88,7 @@ def conform(batch: pa.RecordBatch, schema: Schema, *, dataset: str, first_row: i
         exact(array, column.type, origin.column(column.name))
         for array, column in zip(given, schema.columns, strict=True)
     ]
+    _refuse_null_keys(arrays, schema, origin)
     target = arrow_schema(schema)
     if all(map(_is, arrays, given)) and batch.schema.equals(target, check_metadata=True):
         return batch
@@ -182,7 +184,17 @@ def _chunk_batch(rows: list[object], schema: Schema, dataset: str, first_row: in
         column_of(values, column.type, origin.column(column.name))
         for values, column in zip(columns, schema.columns, strict=True)
     ]
+    _refuse_null_keys(arrays, schema, origin)
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(schema))
+
+
+def _refuse_null_keys(arrays: Sequence[pa.Array], schema: Schema, origin: Origin) -> None:
+    """A null can't identify a row: it equals nothing, so each repeated write would add the row once more."""
+    for name in schema.primary_key:
+        array = arrays[schema.names.index(name)]
+        if array.null_count:
+            index = pc.index(pc.is_null(array), True).as_py()
+            raise origin.refuse(index, None, "may not stand in a column of the primary key", name)
 
 
 def _mappings(rows: list[object], dataset: str, first_row: int) -> Sequence[dict[str, object]]:
