@@ -1,0 +1,164 @@
+"""docs/pipelines.md: its examples run as they are written, and its tables are those of the code."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import lakeward
+from lakeward.cli.packaged_files import packaged_files
+from lakeward.compute.policy import refused_function
+from lakeward.errors import EmptyReplace, SpecError
+from lakeward.pipelines.nodes import NODES
+from lakeward.pipelines.project import load_project
+from lakeward.pipelines.spec import OutputSpec, strategy_classes
+from lakeward.pipelines.sql_file import KEYS
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "pipelines.md").read_text(encoding="utf-8")
+
+
+def example(language: str) -> str:
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    return str(block)
+
+
+def first_cells(heading: str) -> list[str]:
+    """The names in the first column of the first table after a heading or another text."""
+    table = re.search(r"\|---.*\n((?:\|.*\n)+)", PAGE[PAGE.index(heading) :])
+    assert table is not None
+    return re.findall(r"^\| `(\w+)` ", table[1], re.MULTILINE)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project of the page's two examples."""
+    (tmp_path / "shop" / "pipelines").mkdir(parents=True)
+    (tmp_path / "shop" / "lakeward.toml").touch()
+    (tmp_path / "shop" / "pipelines" / "revenue.sql").write_text(example("sql"))
+    (tmp_path / "shop" / "pipelines" / "customers.yml").write_text(example("yaml"))
+    return tmp_path / "shop"
+
+
+@pytest.fixture
+def loaded(workspace: lakeward.Workspace) -> lakeward.Workspace:
+    orders = workspace.create_dataset(
+        "shop.raw.orders",
+        {"order_id": "long", "customer_id": "long", "amount": "decimal(18,4)"},
+        primary_key=["order_id"],
+    )
+    people = workspace.create_dataset(
+        "shop.raw.customers", {"customer_id": "long", "name": "string", "country": "string"}
+    )
+    orders.write([{"order_id": n, "customer_id": n % 2, "amount": Decimal(n)} for n in range(1, 5)])
+    people.write([{"customer_id": n, "name": f"c{n}", "country": c} for n, c in enumerate(("DE", "FR"))])
+    return workspace
+
+
+def rows(workspace: lakeward.Workspace, name: str) -> list[dict[str, object]]:
+    found = workspace.dataset(f"shop.analytics.{name}").to_arrow().to_pylist()
+    return sorted(found, key=lambda row: str(row["country"]))
+
+
+def test_the_examples_are_planned_applied_and_built(loaded: lakeward.Workspace, folder: Path) -> None:
+    plan = loaded.plan(folder)
+    assert plan.pending and not [warning for pipeline in plan.pipelines for warning in pipeline.warnings]
+    loaded.apply(folder)
+    assert not loaded.plan(folder).pending
+    assert [len(built.transactions) for built in loaded.build()] == [2, 1]
+    assert rows(loaded, "revenue_by_country") == [
+        {"country": "DE", "orders": 2, "revenue": Decimal("6.0000")},
+        {"country": "FR", "orders": 2, "revenue": Decimal("4.0000")},
+    ]
+    assert [(row["customers"], row["largest"]) for row in rows(loaded, "countries")] == [(1, 6), (1, 4)]
+    assert [(row["name"], row["spent"]) for row in rows(loaded, "customer_totals")] == [("c0", 6), ("c1", 4)]
+    assert set(loaded.dataset("shop.analytics.customer_totals").locate()) == {"iceberg"}
+    assert all(built.up_to_date for built in loaded.build())
+    (again,) = loaded.build("customers", full=True)
+    assert not again.up_to_date
+
+
+def test_only_an_output_that_allows_it_may_be_empty(loaded: lakeward.Workspace, folder: Path) -> None:
+    yml = folder / "pipelines" / "customers.yml"
+    yml.write_text(example("yaml").replace("from totals\n", "from totals where spent > 100\n"))
+    loaded.apply(folder)
+    loaded.build("customers")
+    assert rows(loaded, "countries") == []
+    yml.write_text(yml.read_text().replace("allow_empty: true", "allow_empty: false"))
+    loaded.apply(folder)
+    with pytest.raises(EmptyReplace):
+        loaded.build("customers")
+
+
+def test_a_repeated_key_is_written_as_the_page_warns(loaded: lakeward.Workspace, folder: Path) -> None:
+    sql = re.sub(r"^select.*", "select 'DE' as country from orders\n", example("sql"), flags=re.MULTILINE | re.DOTALL)
+    (folder / "pipelines" / "revenue.sql").write_text(sql)
+    loaded.apply(folder)
+    loaded.build("revenue_by_country")
+    assert rows(loaded, "revenue_by_country") == [{"country": "DE"}] * 4
+
+
+def test_a_misspelt_key_is_told(folder: Path) -> None:
+    (folder / "pipelines" / "revenue.sql").write_text(example("sql").replace("-- primary_key", "-- primarykey"))
+    with pytest.raises(SpecError, match=r"revenue\.sql:5.*primarykey") as caught:
+        load_project(folder)
+    assert caught.value.next_step == "did you mean primary_key?"
+
+
+def test_the_tables_are_those_of_the_code(folder: Path) -> None:
+    assert first_cells("## One query") == list(KEYS)
+    assert first_cells("A node has one kind") == [kind.kind for kind in NODES]
+    assert first_cells("## Strategies") == sorted(strategy_classes())
+    keys = {field.alias or name for name, field in OutputSpec.model_fields.items()}
+    assert keys == set(re.findall(r"`(\w+)`", PAGE[PAGE.index("An output needs") : PAGE.index("are as above")]))
+    assert {output.arm for pipeline in load_project(folder).pipelines for output in pipeline.spec.outputs} == {
+        "postgres",
+        "iceberg",
+        None,
+    }
+    assert all(refused_function(name) for name in ("read_csv", "current_setting", "getenv"))
+
+
+@pytest.mark.parametrize(
+    ("result", "column"),
+    [
+        ("sum(order_id)", "decimal(38,0)"),
+        ("sum(amount)", "decimal(38,4)"),
+        ("cast(sum(amount) as decimal(18, 2))", "decimal(18,2)"),
+        ("cast(1 as ubigint)", "decimal(20,0)"),
+        ("cast(1 as uinteger)", "long"),
+        ("cast(1 as utinyint)", "int"),
+        ("count(*)", "long"),
+    ],
+)
+def test_results_have_the_types_of_the_table(
+    loaded: lakeward.Workspace, folder: Path, result: str, column: str
+) -> None:
+    (folder / "pipelines" / "customers.yml").unlink()
+    header = "\n".join(re.findall(r"^-- (?!primary_key).*", example("sql"), re.MULTILINE))
+    (folder / "pipelines" / "revenue.sql").write_text(f"{header}\nselect {result} as x from orders\n")
+    (pipeline,) = loaded.plan(folder).pipelines
+    assert pipeline.outputs[0].columns == {"x": column}
+
+
+def test_the_packaged_yaml_example_builds(workspace: lakeward.Workspace, tmp_path: Path) -> None:
+    (tmp_path / "shop" / "pipelines").mkdir(parents=True)
+    (tmp_path / "shop" / "lakeward.toml").touch()
+    name = "pipelines/orders_by_day.yml"
+    (tmp_path / "shop" / name).write_bytes(packaged_files("example_project")[name])
+    columns = {"order_id": "long", "amount": "double", "status": "string", "ordered_at": "timestamp"}
+    orders = workspace.create_dataset("shop.raw.orders", columns)
+    orders.write([{"order_id": 1, "amount": 1.5, "status": "open", "ordered_at": datetime(2024, 5, 1, 9)}])
+    workspace.apply(tmp_path / "shop")
+    workspace.build()
+    (row,) = workspace.dataset("shop.analytics.orders_by_day").to_arrow().to_pylist()
+    assert (str(row["day"]), row["orders"], row["revenue"]) == ("2024-05-01", 1, Decimal("1.50"))
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", PAGE))
+def test_the_links_lead_somewhere(link: str) -> None:
+    assert (DOCS / link).exists()
