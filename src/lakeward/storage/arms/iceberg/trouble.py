@@ -100,7 +100,11 @@ def catalog_errors(what: str, *others: type[Exception]) -> Iterator[None]:
                     safe="nothing was made visible",
                     next_step="free space on the warehouse's disk, then repeat",
                 ) from error
-            raise CatalogError(f"{what}: the warehouse can't be used: {error}") from error
+            raise CatalogError(
+                f"{what}: the warehouse can't be used: {error}",
+                safe="the ledger knows every committed version; what another arm holds can be read there",
+                next_step="bring the warehouse back, from a backup if it is lost",
+            ) from error
         raise
 
 
