@@ -13,6 +13,7 @@ import typer
 
 import lakeward
 from lakeward.cli.commands import apply, build, dataset, demo, doctor, init, ledger, maintain, plan, status, verify
+from lakeward.cli.next_steps import given_home, with_home
 from lakeward.cli.redaction import Redactor
 from lakeward.cli.session import PIPE_CLOSED, OutputFormat, Session, forget_stdout
 from lakeward.errors import LakewardError
@@ -97,10 +98,13 @@ class Failures:
         joined = " ".join(arguments)
         self._json = "--output json" in joined or "--output=json" in joined
         self._verbose = any(each == "--verbose" or (each[:2] == "-v" and set(each[1:]) == {"v"}) for each in arguments)
+        self._home = given_home(arguments)
         self._redactor = Redactor.of_environment()
 
     def named(self, error: LakewardError) -> int:
         """Report an error of ours."""
+        if error.next_step:
+            error.next_step = with_home([error.next_step], self._home)[0]
         self._report(error.to_json(), str(error), error)
         return error.exit_code
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from lakeward.cli.next_steps import with_home
 from lakeward.cli.progress import Progress
 from lakeward.cli.redaction import Redactor
 from lakeward.cli.text import json_value
@@ -139,15 +140,16 @@ class Session:
         Args:
             document: for programs; `next_steps` is added.
             lines: the same for people.
-            next_steps: commands that lead on.
+            next_steps: commands that lead on; the `--home` that was given is added.
         """
         self.progress.close()
+        steps = with_home(next_steps, self.home)
         if self.output is OutputFormat.json:
-            self.write_json({**document, "next_steps": list(next_steps)})
+            self.write_json({**document, "next_steps": steps})
             return
         for line in lines:
             self.say(line)
-        for step in next_steps:
+        for step in steps:
             self.say(f"Next: {step}")
 
     def say(self, line: RenderableType) -> None:

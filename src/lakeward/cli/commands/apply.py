@@ -7,7 +7,8 @@ from pathlib import Path
 import typer
 
 from lakeward.cli.command import DryRunOption, command
-from lakeward.cli.commands.plan import ProjectOption
+from lakeward.cli.commands.plan import ProjectOption, project_option
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 
 _VERBS = {"added": "store", "changed": "replace", "removed": "remove"}
@@ -29,7 +30,7 @@ def apply(session: Session, project: ProjectOption = Path("."), dry_run: DryRunO
             for pipeline in made.pipelines
             if pipeline.change in _VERBS
         ]
-        session.show_actions(actions, "lakeward apply")
+        session.show_actions(actions, lakeward("apply", *project_option(project)))
         return
     with session.workspace(make=True) as workspace:
         made = workspace.apply(project)

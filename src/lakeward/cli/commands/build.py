@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 from rich.console import RenderableType
 
 from lakeward.cli.command import DryRunOption, command
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 from lakeward.cli.text import table
 
@@ -40,7 +40,7 @@ def build(
             for pipeline, reason in pending
             for output in pipeline.spec.outputs
         ]
-        session.show_actions(actions, shlex.join(["lakeward", "build", *(names or []), *(["--full"] if full else [])]))
+        session.show_actions(actions, lakeward("build", *(names or []), *(["--full"] if full else [])))
         return
 
     def told(progress: Any) -> None:
@@ -56,8 +56,8 @@ def build(
         for each in result.transactions
     ]
     document = {"seconds": round(seconds, 3), "builds": [result.to_json() for result in results]}
-    columns = ("pipeline", "dataset", "mode", "rows in", "rows now", "version")
+    columns = ("pipeline", "dataset", "mode", "written", "rows now", "version")
     lines: list[RenderableType] = [f"pipeline {result.pipeline}: up to date" for result in results if result.up_to_date]
     if rows:
-        lines += [table(columns, rows, ("rows in", "rows now", "version")), f"built in {seconds:.1f} s"]
-    session.show(document, lines, [f"lakeward dataset preview {rows[-1][1]}"] if rows else [])
+        lines += [table(columns, rows, ("written", "rows now", "version")), f"built in {seconds:.1f} s"]
+    session.show(document, lines, [lakeward("dataset", "preview", rows[-1][1])] if rows else [])

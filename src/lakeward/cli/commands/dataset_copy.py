@@ -9,6 +9,7 @@ import typer
 
 from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.commands.dataset_name import DatasetArgument
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 
 
@@ -35,7 +36,7 @@ def copy(
                 f"commit a new version of {handle.name}, which changes no row and is on both",
             ]
             session.show_actions(
-                [] if to in status.holders else actions, f"lakeward dataset copy {handle.name} --to {to}"
+                [] if to in status.holders else actions, lakeward("dataset", "copy", handle.name, "--to", to)
             )
             return
         result = handle.copy_to(to, session.progress.of(f"copying {handle.name} to the {to} arm", handle.row_count))
@@ -44,5 +45,5 @@ def copy(
     if not result.committed:
         line = f"the {to} arm holds version {result.version} already; nothing to do"
     session.show(
-        {**result.to_json(), "arm": to, "seconds": round(seconds, 3)}, [line], [f"lakeward verify {result.dataset}"]
+        {**result.to_json(), "arm": to, "seconds": round(seconds, 3)}, [line], [lakeward("verify", result.dataset)]
     )

@@ -9,6 +9,7 @@ import typer
 from lakeward.cli.columns import parse_columns, parse_names
 from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.commands.dataset_name import DatasetArgument
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 
 ColumnsOption = Annotated[
@@ -62,5 +63,5 @@ def create(
     session.show(
         {"dataset": record.name, "created": created, "arm": record.arm},
         [f"dataset {record.name} on the {record.arm} arm: {done}"],
-        [f"lakeward dataset import {record.name} FILE"] if created else [],
+        [lakeward("dataset", "import", record.name, "FILE")] if created else [],
     )

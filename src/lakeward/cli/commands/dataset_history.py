@@ -8,6 +8,7 @@ from lakeward.cli.command import command
 from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.commands.history_table import history_table
 from lakeward.cli.commands.ledger import MostOption
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 
 
@@ -24,6 +25,6 @@ def history(session: Session, dataset: DatasetArgument, most: MostOption = 100) 
     steps = []
     committed = [each.version for each in found if each.status == "committed"]
     if len(committed) > 1:
-        steps = [f"lakeward dataset preview {handle.name} --version {committed[-1]}"]
+        steps = [lakeward("dataset", "preview", handle.name, "--version", committed[-1])]
     lines = [history_table(found, dataset=False)] if found else ["nothing was ever written to it"]
     session.show({"dataset": handle.name, "transactions": [each.to_json() for each in found]}, lines, steps)

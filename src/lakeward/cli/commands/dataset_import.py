@@ -12,6 +12,7 @@ from lakeward.cli.columns import parse_columns, parse_names
 from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.commands.dataset_create import ArmOption, ColumnOption, ColumnsOption, KeyOption
 from lakeward.cli.commands.dataset_name import DatasetArgument
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 
 NullOption = Annotated[
@@ -101,5 +102,5 @@ def import_file(
         lines.append(f"dataset {result.dataset} is at version {result.version} with {result.row_count:,} rows")
     else:
         lines.append(f"nothing to write: dataset {result.dataset} stays at version {result.version}")
-    steps = [f"lakeward dataset preview {result.dataset}"]
+    steps = [lakeward("dataset", "preview", result.dataset)]
     session.show({**result.to_json(), "seconds": round(seconds, 3)}, lines, steps)

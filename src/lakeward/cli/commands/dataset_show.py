@@ -7,6 +7,7 @@ from rich.console import RenderableType
 
 from lakeward.cli.command import command
 from lakeward.cli.commands.dataset_name import DatasetArgument
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 from lakeward.cli.text import table
 
@@ -52,7 +53,7 @@ def show(session: Session, dataset: DatasetArgument) -> None:
         ),
         table(("column", "type", ""), columns),
     ]
-    steps = [f"lakeward dataset preview {record.name}"]
+    steps = [lakeward("dataset", "preview", record.name)]
     if not record.head_version:
-        steps = [f"lakeward dataset import {record.name} FILE"]
+        steps = [lakeward("dataset", "import", record.name, "FILE")]
     session.show(document, lines, steps)

@@ -14,6 +14,7 @@ import typer
 
 from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.demo import STEPS, Demo, data_files
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session, heavy
 from lakeward.errors import UsageError
 
@@ -40,7 +41,8 @@ def demo(
     data = data_files()
     if dry_run:
         where = f"in {session.home}" if session.home else "in a temporary directory, which is removed at the end"
-        session.show_actions([f"open a workspace {where}", *(step.does for step in STEPS)], "lakeward demo")
+        again = lakeward("demo", *(["--home", session.home] if session.home else []))
+        session.show_actions([f"open a workspace {where}", *(step.does for step in STEPS)], again)
         return
     started = time.monotonic()
     with _directory(session.home, keep) as home:

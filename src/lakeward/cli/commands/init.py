@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lakeward.cli.command import DryRunOption, command
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.packaged_files import packaged_files, write_files
 from lakeward.cli.session import Session
 from lakeward.errors import UsageError
@@ -33,7 +35,7 @@ def init(
 ) -> None:
     """Write a small project that works.
 
-    Settings, example pipelines with their data, and a README that says what to run.
+    Settings, one example pipeline with its data, and a README that says what to run.
 
     Files that are there already are kept if they are the same, and nothing is written if one differs.
     """
@@ -48,11 +50,12 @@ def init(
             path=str(differing[0]),
         )
     if dry_run:
-        session.show_actions([f"write {path}" for path in missing], f"lakeward init {directory}")
+        session.show_actions([f"write {path}" for path in missing], lakeward("init", directory))
         return
     write_files({path: wanted[path] for path in missing})
     lines = [f"wrote {path}" for path in missing] or [f"{directory} has the example project already; nothing to do"]
-    steps = [f"cd {directory}", *NEXT_STEPS] if missing else []
+    moved = [] if directory.absolute().samefile(Path()) else [f"cd {shlex.quote(str(directory))}"]
+    steps = [*moved, *NEXT_STEPS] if missing else []
     session.show({"directory": str(directory), "written": [str(path) for path in missing]}, lines, steps)
 
 

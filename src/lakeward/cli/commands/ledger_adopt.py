@@ -8,6 +8,7 @@ import typer
 
 from lakeward.cli.command import DryRunOption
 from lakeward.cli.commands.dataset_name import DatasetArgument
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ SnapshotOption = Annotated[
         "--snapshot", metavar="ID", help="Only if the table is still at this snapshot, as --dry-run shows it."
     ),
 ]
+
+
+def expected(snapshot: int | None) -> list[str]:
+    """Return the option that names the snapshot again, if it was given."""
+    return [] if snapshot is None else ["--snapshot", str(snapshot)]
 
 
 def adopt(
@@ -44,7 +50,9 @@ def adopt(
         handle = workspace.dataset(dataset)
         if dry_run:
             state = handle.foreign(survey=True)
-            session.show_actions(_actions(state, renumber) if state else [], f"lakeward ledger adopt {handle.name}")
+            options = [*(["--renumber"] if renumber else []), *expected(snapshot)]
+            again = lakeward("ledger", "adopt", handle.name, *options)
+            session.show_actions(_actions(state, renumber) if state else [], again)
             return
         result = handle.adopt(renumber=renumber, snapshot=snapshot)
     line = f"no other engine has written to {result.dataset}: it stays at version {result.version}"
@@ -54,7 +62,7 @@ def adopt(
             f"{result.rows_unchanged:,} unchanged"
         )
         line = f"{result.dataset} is at version {result.version} with {result.row_count:,} rows: {counts}"
-    session.show(result.to_json(), [line], [f"lakeward dataset history {result.dataset}"] if result.committed else [])
+    session.show(result.to_json(), [line], [lakeward("dataset", "history", result.dataset)] if result.committed else [])
 
 
 def _actions(state: ForeignState, renumber: bool) -> list[str]:

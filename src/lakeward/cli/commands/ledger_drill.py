@@ -14,6 +14,7 @@ import typer
 from rich.console import RenderableType
 
 from lakeward.cli.command import DryRunOption
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session, heavy
 from lakeward.cli.text import table
 from lakeward.errors import UsageError
@@ -52,6 +53,8 @@ def drill(
     and so on your own catalog and store, in a scratch catalog whose name begins with "lakeward drill"; it stays there.
     """
     chosen = seed if seed is not None else random.SystemRandom().randrange(_MOST_SEED)
+    most = [] if cases is None else ["--cases", cases]
+    again = lakeward("ledger", "drill", "--rounds", rounds, "--seed", chosen, *most)
     if dry_run:
         where = "the workspace that is named, in a scratch catalog" if _named(session) else "a temporary workspace"
         session.show_actions(
@@ -60,7 +63,7 @@ def drill(
                 f"try {'every fault' if cases is None else f'{cases} faults'} at the steps of a write",
                 f"run {rounds} random rounds with seed {chosen}",
             ],
-            "lakeward ledger drill",
+            again,
         )
         return
     runner, shown = heavy("lakeward.testing.drill.run"), heavy("lakeward.testing.drill.report")
@@ -75,9 +78,6 @@ def drill(
     broken = report.violations
     lines += [*shown.summary(report), *left, *(f"VIOLATED: {what}" for what in broken)]
     lines.append("" if broken else "no row lost, none twice, every answer true")
-    again = f"lakeward ledger drill --rounds {rounds} --seed {chosen}" + (
-        f" --cases {cases}" if cases is not None else ""
-    )
     session.show({**shown.to_json(report), "left": left}, lines, [again] if broken else [])
     if broken:
         raise typer.Exit(1)

@@ -8,8 +8,9 @@ import typer
 
 from lakeward.cli.command import DryRunOption
 from lakeward.cli.commands.dataset_name import DatasetArgument
-from lakeward.cli.commands.ledger_adopt import SnapshotOption
+from lakeward.cli.commands.ledger_adopt import SnapshotOption, expected
 from lakeward.cli.confirm import confirm
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def restore(
             actions = _actions(state) if state else []
             if state is None and handle.status().status == "diverged":
                 actions = ["allow writes again: main of its table is at our newest version"]
-            session.show_actions(actions, f"lakeward ledger restore {handle.name}")
+            session.show_actions(actions, lakeward("ledger", "restore", handle.name, *expected(snapshot)))
             return
         if state is not None and not yes:
             for action in _actions(state):
@@ -50,7 +51,7 @@ def restore(
         lines = [f"the table of {result.dataset} is at version {result.version} again, and writes are allowed"]
         if result.kept is not None:
             lines.append(f"the other engine's snapshot {result.kept} stays under the tag foreign-{result.kept}")
-    session.show(result.to_json(), lines, [f"lakeward dataset show {result.dataset}"] if result.done else [])
+    session.show(result.to_json(), lines, [lakeward("dataset", "show", result.dataset)] if result.done else [])
 
 
 def _actions(state: ForeignState) -> list[str]:

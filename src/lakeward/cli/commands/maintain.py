@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lakeward.cli.command import DryRunOption, command
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -56,7 +57,7 @@ def maintain(
         ]
     done = "would be removed" if dry_run else "removed"
     lines += [f"{done}: {_counted(kind, count)}{_sized(size)}" for kind, (count, size) in report.totals().items()]
-    again = " ".join(["lakeward maintain", *(datasets or ())])
+    again = lakeward("maintain", *(datasets or ()), *(() if older_than == "1h" else ("--older-than", older_than)))
     steps = [again] if (dry_run and report.removed) or report.failures else []
     session.show(report.to_json(), lines or ["nothing to remove"], steps)
     if report.failures:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lakeward.cli.command import command
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 
 ProjectOption = Annotated[
@@ -20,6 +21,11 @@ def register(app: typer.Typer) -> None:
     command(app, "plan")(plan)
 
 
+def project_option(project: Path) -> list[str]:
+    """Return the option that names the project again; nothing for the current directory."""
+    return [] if project == Path() else ["--project", str(project)]
+
+
 def plan(session: Session, project: ProjectOption = Path(".")) -> None:
     """Show what `apply` would change. Exit code 3 if something would."""
     session.project = project
@@ -28,6 +34,6 @@ def plan(session: Session, project: ProjectOption = Path(".")) -> None:
     lines = [*made.lines()] or ["the project has no pipelines"]
     if not made.pending:
         lines.append("nothing to apply")
-    session.show(made.to_json(), lines, ["lakeward apply"] if made.pending else [])
+    session.show(made.to_json(), lines, [lakeward("apply", *project_option(project))] if made.pending else [])
     if made.pending:
         raise typer.Exit(3)

@@ -6,6 +6,7 @@ import typer
 from rich.console import RenderableType
 
 from lakeward.cli.command import command
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 from lakeward.cli.text import table
 
@@ -46,5 +47,5 @@ def status(session: Session) -> None:
     if any(not left.held for left in unfinished):
         steps.append("lakeward ledger recover")
     for name in diverged:
-        steps += [f"lakeward ledger adopt {name} --dry-run", f"lakeward ledger restore {name} --dry-run"]
+        steps += [lakeward("ledger", way, name, "--dry-run") for way in ("adopt", "restore")]
     session.show(document, lines, steps)

@@ -6,6 +6,7 @@ import typer
 
 from lakeward.cli.command import command
 from lakeward.cli.commands.dataset_name import DatasetArgument
+from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 
 
@@ -28,7 +29,7 @@ def verify(session: Session, dataset: DatasetArgument) -> None:
     elif len(lines) == 1:
         other = "iceberg" if "postgres" in parity.digests else "postgres"
         lines.append(f"version {parity.version} is on one arm only, so that there is nothing to compare with")
-        steps = [f"lakeward dataset copy {parity.dataset} --to {other}"]
+        steps = [lakeward("dataset", "copy", parity.dataset, "--to", other)]
     else:
         lines.append(f"equal: version {parity.version} is the same on {len(lines)} arms")
     session.show(parity.to_json(), lines, steps)
