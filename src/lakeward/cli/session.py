@@ -170,14 +170,16 @@ class Session:
         text = json.dumps(json_value(document), ensure_ascii=False, allow_nan=False, indent=2)
         sys.stdout.write(self.redactor(text).encode("utf-8", "replace").decode() + "\n")
 
-    def show_actions(self, actions: Sequence[str], next_step: str) -> None:
-        """Print what a dry run found."""
+    def show_actions(
+        self, actions: Sequence[str], next_step: str, warnings: Sequence[str] = (), remedies: Sequence[str] = ()
+    ) -> None:
+        """Print what a dry run found; with `warnings`, and the commands that lead out of them."""
         lines = [f"{number}. {action}" for number, action in enumerate(actions, start=1)]
         nothing = ["nothing to do"]
         self.show(
-            {"dry_run": True, "actions": list(actions)},
-            lines or nothing,
-            [next_step] if actions else [],
+            {"dry_run": True, "actions": list(actions), **({"warnings": list(warnings)} if warnings else {})},
+            [*(lines or nothing), *(f"warning: {warning}" for warning in warnings)],
+            [*remedies, *([next_step] if actions else [])],
         )
 
 

@@ -39,6 +39,11 @@ def cell(value: object) -> str:
     return text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1]}…"
 
 
+def counted(number: int, thing: str) -> str:
+    """Return a number with its noun: `1 row`, `2 rows`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def printable(text: str) -> str:
     """Return text that a terminal can't take for commands: control characters are escaped."""
     return "".join(

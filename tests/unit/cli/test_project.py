@@ -91,6 +91,30 @@ def test_plan_apply_build_and_again(run: Run, project: Path) -> None:
     assert "remove pipeline one" in run("apply", "--dry-run").out
 
 
+def test_build_warns_where_files_differ_from_what_is_applied(run: Run, project: Path) -> None:
+    (project / "one.sql").write_text(f"{HEADER}select id, t from s\n")
+    assert run("apply").code == 0
+    assert "warning" not in run("build").out
+    (project / "one.sql").write_text(f"{HEADER}select id, t from s where id > 1\n")
+    ran = run("build")
+    assert ran.code == 0
+    assert "\nwarning: 1 pipeline on disk differs from what is applied\nNext: lakeward plan\n" in ran.out
+    (project / "two.sql").write_text(HEADER.replace("one", "two").replace("a.b.d", "a.b.e") + "select id from s\n")
+    inside = run("build", "--full", "--output", "json").document
+    assert inside["warnings"] == ["2 pipelines on disk differ from what is applied"]
+    assert inside["next_steps"] == ["lakeward plan", "lakeward dataset preview a.b.d"]
+    assert "Next: lakeward plan" in run("build", "--dry-run").out
+
+
+def test_a_project_that_cannot_be_read_does_not_stop_build(run: Run, project: Path) -> None:
+    (project / "one.sql").write_text(f"{HEADER}select id, t from s\n")
+    assert run("apply").code == 0
+    (project / "one.sql").write_text("select")
+    ran = run("build")
+    assert ran.code == 0 and "warning: the project on disk can't be read" in ran.out and "one.sql" in ran.out
+    assert run("dataset", "show", "a.b.d", "--output", "json").document["row_count"] == 2
+
+
 def test_no_project_and_nothing_applied(run: Run, opened: lakeward.Workspace) -> None:
     assert run("plan").code == 2
     ran = run("build")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import RenderableType
@@ -11,7 +11,11 @@ from rich.console import RenderableType
 from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
-from lakeward.cli.text import table
+from lakeward.cli.text import counted, table
+from lakeward.errors import LakewardError
+
+if TYPE_CHECKING:
+    from lakeward.wiring.workspace import Workspace
 
 
 def register(app: typer.Typer) -> None:
@@ -34,13 +38,15 @@ def build(
     if dry_run:
         with session.workspace() as workspace:
             pending = workspace.pipelines.pending(names or None, full=full)
+            warnings, remedies = unapplied(session, workspace)
         actions = [
             f"{output.strategy} {output.dataset} from {', '.join(pipeline.sources.values())} "
             f"(pipeline {pipeline.name}): {reason}"
             for pipeline, reason in pending
             for output in pipeline.spec.outputs
         ]
-        session.show_actions(actions, lakeward("build", *(names or []), *(["--full"] if full else [])))
+        again = lakeward("build", *(names or []), *(["--full"] if full else []))
+        session.show_actions(actions, again, warnings, remedies)
         return
 
     def told(progress: Any) -> None:
@@ -49,15 +55,40 @@ def build(
     started = time.monotonic()
     with session.workspace(make=True) as workspace:
         results = workspace.build(*(names or []), full=full, progress=told)
-    seconds = time.monotonic() - started
+        seconds = time.monotonic() - started
+        warnings, remedies = unapplied(session, workspace)
     rows = [
         (result.pipeline, each.dataset, each.verb, f"{each.rows_in:,}", f"{each.row_count:,}", each.version)
         for result in results
         for each in result.transactions
     ]
-    document = {"seconds": round(seconds, 3), "builds": [result.to_json() for result in results]}
+    document = {"seconds": round(seconds, 3), "builds": [result.to_json() for result in results], "warnings": warnings}
     columns = ("pipeline", "dataset", "mode", "written", "rows now", "version")
     lines: list[RenderableType] = [f"pipeline {result.pipeline}: up to date" for result in results if result.up_to_date]
     if rows:
         lines += [table(columns, rows, ("written", "rows now", "version")), f"built in {seconds:.1f} s"]
-    session.show(document, lines, [lakeward("dataset", "preview", rows[-1][1])] if rows else [])
+    lines += [f"warning: {warning}" for warning in warnings]
+    session.show(document, lines, remedies + ([lakeward("dataset", "preview", rows[-1][1])] if rows else []))
+
+
+def unapplied(session: Session, workspace: Workspace) -> tuple[list[str], list[str]]:
+    """Return what to say, and to do, where the project that we are in is not as it was applied.
+
+    `build` runs what was applied, so that neither a new file nor one that can't be read stops it.
+    """
+    file = session.settings_file
+    # A settings file without pipelines beside it is no project whose pipelines were all removed.
+    if file is None or not (file.parent / "pipelines").is_dir():
+        return [], []
+    step = [lakeward("plan")]
+    try:
+        made = workspace.plan(file.parent)
+    except (LakewardError, OSError) as error:
+        # The first line has file and place; `plan` shows the rest.
+        reason = (error.message if isinstance(error, LakewardError) else str(error)).partition("\n")[0]
+        return [f"the project on disk can't be read, and what was applied before is built: {reason}"], step
+    differing = sum(pipeline.change != "unchanged" for pipeline in made.pipelines)
+    if not differing:
+        return [], []
+    verb = "differs" if differing == 1 else "differ"
+    return [f"{counted(differing, 'pipeline')} on disk {verb} from what is applied"], step
