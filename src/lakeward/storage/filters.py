@@ -6,6 +6,7 @@ An arm that can may also use `conjuncts` to leave out rows early; what it leaves
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -53,6 +54,8 @@ _FORBIDDEN_FUNCTIONS = frozenset(
         "write_log",
     }
 )
+_CLASS_NAME = re.compile(r"(?: for)? <class '[^']*'>")
+_MISSING_PART = re.compile(r"Required keyword: '\w+' missing")
 _FORBIDDEN_PREFIXES = ("read_", "columns")
 _COUNTERS = (ROW_INDEX, ROW_ID, VERSION)
 _COMPARISONS: dict[type[exp.Expr], str] = {
@@ -105,7 +108,7 @@ def parse_filter(text: str, schema: Schema, dataset: str) -> Filter:
         # In parentheses: text that closes them early and goes on does not parse.
         statements = sqlglot.parse(f"SELECT 1 WHERE (\n{text}\n)", read="duckdb")
     except sqlglot.errors.SqlglotError as error:
-        raise refuse(f"is not a SQL predicate: {_first_line(error)}") from None
+        raise refuse(f"is not a SQL predicate: {_reason(error)}") from None
     statement = statements[0] if len(statements) == 1 else None
     where = statement.args.get("where") if isinstance(statement, exp.Select) else None
     outer = {"expressions", "where", "kind", "operation_modifiers"}
@@ -183,8 +186,13 @@ def _forbidden(node: exp.Expr) -> str | None:
     return next((name for name in names if name in _FORBIDDEN_FUNCTIONS or name.startswith(_FORBIDDEN_PREFIXES)), None)
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
+def _reason(error: sqlglot.errors.SqlglotError) -> str:
+    """Return what the parser found, without its classes and without places in the text that we put around a filter."""
+    found = error.errors if isinstance(error, sqlglot.errors.ParseError) else []
+    if not found:
+        return "a quotation or comment has no end"
+    text = _CLASS_NAME.sub("", str(found[0].get("description") or "it can't be parsed"))
+    return _MISSING_PART.sub("a part of it is missing", text)
 
 
 def quote_identifier(name: str) -> str:
