@@ -173,3 +173,9 @@ def test_ctrl_c_leaves_the_dataset_and_says_so(run: Run, opened: lakeward.Worksp
     assert not any(left.held for left in opened.recoverable())
     dataset.write([{"id": 2, "t": "next"}])
     assert dataset.row_count == 2 and opened.recoverable() == []
+
+
+@pytest.mark.parametrize("group", [[], ["dataset"], ["ledger"]])
+def test_no_first_sentence_of_help_is_cut(run: Run, group: list[str]) -> None:
+    shown = run(*group, "--help").out.partition("Commands:")[2]
+    assert shown and "..." not in shown

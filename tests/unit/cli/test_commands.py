@@ -54,7 +54,7 @@ def test_create_is_repeatable_and_refuses_another(run: Run) -> None:
         (["dataset", "import", "x.y.z", "t.csv", "--arm", "iceberg"], "append 2 rows of t.csv to x.y.z on the iceberg"),
         (["dataset", "import", "a.b.c", "t.csv", "--mode", "replace"], "instead of its 1 rows"),
         (["dataset", "export", "a.b.c", "out.csv"], "write version 1 of a.b.c to out.csv"),
-        (["dataset", "copy", "a.b.c", "--to", "iceberg"], "copy 1 rows of a.b.c version 1 to the iceberg arm"),
+        (["dataset", "copy", "a.b.c", "--to", "iceberg"], "copy 1 row of a.b.c version 1 to the iceberg arm"),
         (["apply"], "store pipeline one (new)"),
         (["ledger", "recover"], "nothing to do"),
         (["init", "new"], "write new/lakeward.toml"),
@@ -143,13 +143,17 @@ def test_preview(run: Run, opened: lakeward.Workspace) -> None:
     )
     now = run("dataset", "preview", "a.b.c", "--identity", "--output", "json").document
     assert now["rows"][0]["id"] == 2**53 + 1 and now["rows"][0]["__version"] == 2 and now["rows"][0]["b"] is None
-    assert "1 of 1 rows" in run("dataset", "preview", "a.b.c").out
+    assert "1 of 1 row\n" in run("dataset", "preview", "a.b.c").out
     some = run("dataset", "preview", "a.b.c", "--version", "1", "--where", "id % 10 = 0", "--output", "json").document
     assert [row["id"] for row in some["rows"]] == [0, 10, 20]
     assert run("dataset", "preview", "a.b.c", "-n", "0").code == 0
     for where in ("1) or (1=1", "nope = 1", "id = (select 1)"):
         ran = run("dataset", "preview", "a.b.c", "--where", where)
         assert (ran.code, ran.out) == (2, "") and "filter" in ran.err
+    for where, says in (("id >", "a part of it is missing"), ("t = 'x", "a quotation"), ("id t b", "Expecting )")):
+        ran = run("dataset", "preview", "a.b.c", "--where", where)
+        assert ran.code == 2 and f"is not a SQL predicate: {says}" in ran.err
+        assert "class" not in ran.err and "sqlglot" not in ran.err and "Line" not in ran.err
     missing = run("dataset", "preview", "a.b.c", "--version", "9")
     assert missing.code == 2 and "no committed version 9" in missing.err
 

@@ -87,8 +87,11 @@ def test_plan_apply_build_and_again(run: Run, project: Path) -> None:
     unknown = run("build", "two")
     assert unknown.code == 2 and "pipeline 'two' is not applied" in unknown.err
     (project / "one.sql").unlink()
-    assert run("plan").code == 3
+    removed = run("plan")
+    assert removed.code == 3 and "a.b.d: leave, replace on postgres (the dataset stays as it is)" in removed.out
     assert "remove pipeline one" in run("apply", "--dry-run").out
+    applied = run("apply")
+    assert "\napplied: 1 removed\n" in applied.out and "Next:" not in applied.out
 
 
 def test_build_warns_where_files_differ_from_what_is_applied(run: Run, project: Path) -> None:

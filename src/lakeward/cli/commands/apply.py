@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from lakeward.cli.command import DryRunOption, command
-from lakeward.cli.commands.plan import ProjectOption, project_option
+from lakeward.cli.commands.plan import ProjectOption, project_option, with_arms
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
+
+if TYPE_CHECKING:
+    from lakeward.pipelines.plan import PipelinePlan
 
 _VERBS = {"added": "store", "changed": "replace", "removed": "remove"}
 
@@ -33,11 +39,18 @@ def apply(session: Session, project: ProjectOption = Path("."), dry_run: DryRunO
         session.show_actions(actions, lakeward("apply", *project_option(project)))
         return
     with session.workspace(make=True) as workspace:
-        made = workspace.apply(project)
+        made = with_arms(workspace.apply(project), workspace)
     changed = [pipeline for pipeline in made.pipelines if pipeline.change in _VERBS]
-    lines = [*made.lines(), f"applied: {len(changed)} of {len(made.pipelines)} pipelines changed"]
+    building = any(pipeline.change != "removed" for pipeline in changed)
+    lines = [*made.lines(), f"applied: {_summary(made.pipelines)}"]
     if not changed:
         lines = ["nothing to apply: the project is as it was applied"]
     session.show(
-        {**made.to_json(), "pending": False, "changed": len(changed)}, lines, ["lakeward build"] if changed else []
+        {**made.to_json(), "pending": False, "changed": len(changed)}, lines, ["lakeward build"] if building else []
     )
+
+
+def _summary(pipelines: Sequence[PipelinePlan]) -> str:
+    """Return how many pipelines were added, changed, removed and unchanged, without what is none."""
+    counts = Counter(pipeline.change for pipeline in pipelines)
+    return ", ".join(f"{counts[change]} {change}" for change in (*_VERBS, "unchanged") if counts[change])

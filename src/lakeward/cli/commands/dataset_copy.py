@@ -11,6 +11,7 @@ from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
+from lakeward.cli.text import counted
 
 
 def register(group: typer.Typer) -> None:
@@ -31,7 +32,7 @@ def copy(
         if dry_run:
             status = handle.status()
             actions = [
-                f"copy {status.row_count:,} rows of {handle.name} version {status.version} to the {to} arm",
+                f"copy {counted(status.row_count, 'row')} of {handle.name} version {status.version} to the {to} arm",
                 f"compare the digests of the {status.arm} and {to} arms",
                 f"commit a new version of {handle.name}, which changes no row and is on both",
             ]
@@ -41,7 +42,8 @@ def copy(
             return
         result = handle.copy_to(to, session.progress.of(f"copying {handle.name} to the {to} arm", handle.row_count))
     seconds = time.monotonic() - started
-    line = f"{result.rows_in:,} rows copied to the {to} arm in {seconds:.1f} s, digests equal; version {result.version}"
+    copied = counted(result.rows_in, "row")
+    line = f"{copied} copied to the {to} arm in {seconds:.1f} s, digests equal; version {result.version}"
     if not result.committed:
         line = f"the {to} arm holds version {result.version} already; nothing to do"
     session.show(

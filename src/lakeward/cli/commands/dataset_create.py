@@ -43,9 +43,10 @@ def create(
     arm: ArmOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Make a dataset without rows, and its catalog and schema if they are missing.
+    """Make a dataset without rows.
 
-    If it exists as declared, nothing happens; if it exists and is another, that is an error.
+    Its catalog and schema are made, too, if they are missing. If it exists as declared, nothing happens; if it exists
+    and is another, that is an error.
     """
     declared, keys = parse_columns(columns, column or []), parse_names(key or [])
     if dry_run:

@@ -13,6 +13,7 @@ from lakeward.cli.commands.dataset_import import DelimiterOption, EncodingOption
 from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.commands.dataset_preview import VersionOption, WhereOption
 from lakeward.cli.session import Session, heavy
+from lakeward.cli.text import counted
 
 
 def register(group: typer.Typer) -> None:
@@ -38,7 +39,10 @@ def export(
     encoding: EncodingOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Write a dataset to a file, which appears under its name when it is complete."""
+    """Write a dataset to a file.
+
+    The file appears under its name when it is complete.
+    """
     heavy("lakeward.wiring.transfer").check_target(file, force)
     with session.workspace() as workspace:
         handle = workspace.dataset(dataset)
@@ -56,5 +60,5 @@ def export(
             options=csv_options(null, delimiter, encoding),
             progress=session.progress,
         )
-    line = f"{result.rows:,} rows of {result.dataset} version {result.version} written to {result.path}"
+    line = f"{counted(result.rows, 'row')} of {result.dataset} version {result.version} written to {result.path}"
     session.show(result.to_json(), [f"{line} ({result.size_bytes:,} bytes)"])

@@ -14,6 +14,7 @@ from lakeward.cli.commands.dataset_create import ArmOption, ColumnOption, Column
 from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
+from lakeward.cli.text import counted
 
 NullOption = Annotated[
     list[str] | None,
@@ -72,10 +73,11 @@ def import_file(
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Import a file: every row becomes visible at once, or none does.
+    """Import a file: all of its rows, or none.
 
-    Types are the dataset's; of a new one those declared, or else proposed by reading the whole file. No value is
-    changed: what does not fit its type is refused with line and column, and the dataset stays as it was.
+    Every row becomes visible at once. Types are the dataset's; of a new one those declared, or else proposed by reading
+    the whole file. No value is changed: what does not fit its type is refused with line and column, and the dataset
+    stays as it was.
     """
     how: dict[str, Any] = {
         "columns": parse_columns(columns, column or []),
@@ -97,9 +99,11 @@ def import_file(
         result = workspace.import_file(dataset, file, session.progress, **how)
     seconds = time.monotonic() - started
     lines = [f"dataset {result.dataset} created"] if result.created else []
-    lines.append(f"{result.rows_read:,} rows read = {result.rows_written:,} rows written, in {seconds:.1f} s")
+    lines.append(
+        f"{counted(result.rows_read, 'row')} read = {counted(result.rows_written, 'row')} written, in {seconds:.1f} s"
+    )
     if result.committed:
-        lines.append(f"dataset {result.dataset} is at version {result.version} with {result.row_count:,} rows")
+        lines.append(f"dataset {result.dataset} is at version {result.version} with {counted(result.row_count, 'row')}")
     else:
         lines.append(f"nothing to write: dataset {result.dataset} stays at version {result.version}")
     steps = [lakeward("dataset", "preview", result.dataset)]

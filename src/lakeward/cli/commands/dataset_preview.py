@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from lakeward.cli.command import command
 from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.session import Session
-from lakeward.cli.text import table
+from lakeward.cli.text import counted, table
 
 WhereOption = Annotated[
     str | None, typer.Option("--where", metavar="SQL", help="Only rows for which this predicate is true.")
@@ -35,7 +35,7 @@ def preview(
         bool, typer.Option("--identity", help="Also the identity columns, __row_id and so on.")
     ] = False,
 ) -> None:
-    """Show the first rows, in the order in which they were written. Long values are cut, in text only."""
+    """Show the first rows, in the order of writing. Long values are cut, in text only."""
     with session.workspace() as workspace:
         handle = workspace.dataset(dataset)
         first = handle.preview(rows, where, version, identity)
@@ -44,6 +44,6 @@ def preview(
     numbers = [column for column in names if any(isinstance(row[column], int | float) for row in found)]
     lines: list[RenderableType] = [
         table(names, ([row[column] for column in names] for row in found), numbers),
-        f"{len(found):,} rows shown" if where or version else f"{len(found):,} of {total:,} rows",
+        f"{counted(len(found), 'row')} shown" if where or version else f"{len(found):,} of {counted(total, 'row')}",
     ]
     session.show({"dataset": name, "columns": names, "rows": found}, lines)

@@ -9,7 +9,7 @@ from lakeward.cli.command import command
 from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
-from lakeward.cli.text import table
+from lakeward.cli.text import counted, table
 
 
 def register(group: typer.Typer) -> None:
@@ -18,7 +18,10 @@ def register(group: typer.Typer) -> None:
 
 
 def show(session: Session, dataset: DatasetArgument) -> None:
-    """Show columns, key, arm, route, version, rows, digest, and where each arm holds the newest version."""
+    """Show all about a dataset.
+
+    Columns, key, arm, route, version, rows, digest, and where each arm holds the newest version.
+    """
     with session.workspace() as workspace:
         found = workspace.dataset(dataset)
         record = found.record
@@ -45,7 +48,7 @@ def show(session: Session, dataset: DatasetArgument) -> None:
     lines: list[RenderableType] = [
         f"dataset  {record.name}",
         f"arm      {record.arm} (mode {route.mode}, mirror {route.mirror_arm or 'none'})",
-        f"version  {record.head_version}, {record.row_count:,} rows, {record.status}",
+        f"version  {record.head_version}, {counted(record.row_count, 'row')}, {record.status}",
         f"digest   {digest}",
         *(
             f"on {arm}: {', '.join(f'{name} {value}' for name, value in place.items())}"

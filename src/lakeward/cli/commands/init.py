@@ -35,7 +35,7 @@ def init(
 ) -> None:
     """Write a small project that works.
 
-    Settings, one example pipeline with its data, and a README that says what to run.
+    Settings, example pipelines with their data, and a README that says what to run.
 
     Files that are there already are kept if they are the same, and nothing is written if one differs.
     """

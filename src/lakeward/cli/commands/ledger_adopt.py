@@ -10,6 +10,7 @@ from lakeward.cli.command import DryRunOption
 from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
+from lakeward.cli.text import counted
 
 if TYPE_CHECKING:
     from lakeward.storage.foreign import ForeignState
@@ -41,10 +42,10 @@ def adopt(
     snapshot: SnapshotOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Take the rows that another engine left in a dataset's Iceberg table as a new version.
+    """Take another engine's rows as a new version.
 
-    They must have our columns, and identity columns that are sound, or be given such with --renumber. A dataset to
-    which no other engine wrote stays as it is.
+    The rows that it left in the dataset's Iceberg table must have our columns, and identity columns that are sound, or
+    be given such with --renumber. A dataset to which no other engine wrote stays as it is.
     """
     with session.workspace() as workspace:
         handle = workspace.dataset(dataset)
@@ -61,7 +62,7 @@ def adopt(
             f"{result.rows_added:,} added, {result.rows_updated:,} updated, {result.rows_deleted:,} deleted, "
             f"{result.rows_unchanged:,} unchanged"
         )
-        line = f"{result.dataset} is at version {result.version} with {result.row_count:,} rows: {counts}"
+        line = f"{result.dataset} is at version {result.version} with {counted(result.row_count, 'row')}: {counts}"
     session.show(result.to_json(), [line], [lakeward("dataset", "history", result.dataset)] if result.committed else [])
 
 
@@ -72,7 +73,7 @@ def _actions(state: ForeignState, renumber: bool) -> list[str]:
         return [f"refuse: {state.why}; {state.refusal}{hint}"]
     rows = state.survey
     counts = f"{rows.added:,} added, {rows.updated:,} updated, {rows.unchanged:,} unchanged; {rows.deleted:,} deleted"
-    actions = [f"take snapshot {state.found} of {state.dataset} with {rows.rows:,} rows: {counts}"]
+    actions = [f"take snapshot {state.found} of {state.dataset} with {counted(rows.rows, 'row')}: {counts}"]
     if renumber:
         actions.append(
             f"write them anew, with a sound identity for {rows.nulls + rows.repeated + rows.beyond:,} rows, and the "

@@ -43,7 +43,9 @@ def drill(
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Kill, stop and cut off writers, and check that no row is lost or there twice.
+    """Kill writers, and check that no row is lost.
+
+    Writers are killed, stopped and cut off; no row may be lost or there twice.
 
     First each fault (kill -9, SIGSTOP longer than the lease, an exception, Postgres going down) at every step of a
     write, to Postgres rows, to an Iceberg table, and to both at once. Then random rounds: three processes write to the

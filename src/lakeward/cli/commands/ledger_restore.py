@@ -24,11 +24,11 @@ def restore(
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask for the dataset's name.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Set a dataset's Iceberg table back to our newest version, after another engine wrote to it.
+    """Set a table back after another engine wrote to it.
 
-    The other engine's snapshot stays in the table, under a tag `foreign-ID`; it can be read there, but `main` no longer
-    shows its rows. So the dataset's name has to be typed, or --yes given. A dataset to which no other engine wrote
-    stays as it is.
+    The dataset's Iceberg table is at our newest version again. The other engine's snapshot stays in the table, under a
+    tag `foreign-ID`; it can be read there, but `main` no longer shows its rows. So the dataset's name has to be typed,
+    or --yes given. A dataset to which no other engine wrote stays as it is.
     """
     with session.workspace() as workspace:
         handle = workspace.dataset(dataset)

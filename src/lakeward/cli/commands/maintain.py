@@ -38,7 +38,9 @@ def maintain(
     older_than: OlderThanOption = "1h",
     dry_run: DryRunOption = False,
 ) -> None:
-    """Expire versions beyond the policy, and remove what no readable version needs: snapshots, rows and files.
+    """Expire old versions, and remove what nothing needs.
+
+    Versions beyond the policy expire; snapshots, rows and files that no readable version needs are removed.
 
     Recovery comes first. Each thing is removed by itself, never by a prefix, and nothing outside a dataset's own
     directory. Safe at any time, also in several processes at once, while others read and write.
