@@ -93,7 +93,8 @@ def check_columns(names: Sequence[str], types: Mapping[str, str], path: Path) ->
     unexpected = [name for name in names if name not in types]
     if missing or unexpected:
         raise ColumnMismatch(
-            f"{path}: the file's columns are not the declared ones; missing in the file: {', '.join(missing) or 'none'}; "
+            f"{path}: the file's columns are not the declared ones; "
+            f"missing in the file: {', '.join(missing) or 'none'}; "
             f"only in the file: {', '.join(unexpected) or 'none'}",
             path=str(path),
             missing=missing,
