@@ -1,7 +1,7 @@
 """Transactions and a catalog whose cost does not grow with the number of a table's snapshots more than it must.
 
 PyIceberg 0.12 copies the whole metadata, every snapshot of it, each time that a transaction is asked for it, which is
-some thirty times in a write; and its SqlCatalog parses the metadata file anew for each load, five times in a write.
+some thirty times in a write; and its SqlCatalog loads the table anew for each commit, and parses it for each load.
 Metadata is never changed in place (an update makes another one that shares the rest), and a metadata file is never
 written twice, so neither is needed.
 """
@@ -11,18 +11,23 @@ from __future__ import annotations
 import copy
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
+from datetime import datetime
 
 import sqlalchemy
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.table import CommitTableResponse, Table, Transaction
+from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import (
     TableRequirement,
     TableUpdate,
     _apply_table_update,
     _TableMetadataUpdateContext,
+    _update_table_metadata_log,
 )
 from pyiceberg.typedef import Identifier
+from pyiceberg.utils.datetime import datetime_to_millis
 from sqlalchemy.engine import Engine
 
 REMEMBERED = 16
@@ -39,12 +44,30 @@ class LeanTransaction(Transaction):
         """The table's metadata with the updates so far."""
         base, updates = self._table.metadata, self._updates
         if self._applied is None or self._applied[0] is not base or self._applied[1] is not updates:
-            context = _TableMetadataUpdateContext()
-            metadata = base
-            for update in updates:
-                metadata = _apply_table_update(update, metadata, context)
-            self._applied = (base, updates, metadata)
+            self._applied = (base, updates, _apply(base, updates)[0])
         return self._applied[2]
+
+
+def _apply(metadata: TableMetadata, updates: Iterable[TableUpdate]) -> tuple[TableMetadata, bool]:
+    """Return the metadata with the updates, which shares what they leave as it is; and whether they change anything."""
+    context = _TableMetadataUpdateContext()
+    for update in updates:
+        metadata = _apply_table_update(update, metadata, context)
+    return metadata, context.has_changes()
+
+
+def _committed(table: Table, updates: Iterable[TableUpdate]) -> TableMetadata:
+    """Return what a commit makes of the table's metadata; the same object if that is nothing."""
+    before = table.metadata
+    metadata, changed = _apply(before, updates)
+    if not changed:
+        return before
+    metadata = _update_table_metadata_log(metadata, table.metadata_location, before.last_updated_ms)
+    if metadata.last_updated_ms == before.last_updated_ms:
+        metadata = metadata.model_copy(update={"last_updated_ms": datetime_to_millis(datetime.now().astimezone())})
+    metadata.spec().check_compatible(metadata.schema())
+    metadata.sort_order().check_compatible(metadata.schema())
+    return metadata
 
 
 class LeanSqlCatalog(SqlCatalog):
@@ -78,10 +101,15 @@ class LeanSqlCatalog(SqlCatalog):
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
         """Commit on what the caller loaded, if that is still the newest: the statement says so. Else load it first."""
-        staged = self._update_and_stage_table(table, table.name(), requirements, updates)
-        if staged.metadata == table.metadata:
+        for requirement in requirements:
+            requirement.validate(table.metadata)
+        metadata = _committed(table, updates)
+        if metadata is table.metadata:
             return super().commit_table(table, requirements, updates)
-        self._write_metadata(staged.metadata, staged.io, staged.metadata_location)
+        number = self._parse_metadata_version(table.metadata_location) + 1
+        provider = load_location_provider(metadata.location, metadata.properties)
+        location = provider.new_table_metadata_file_location(number)
+        self._write_metadata(metadata, self._load_file_io(metadata.properties, location), location)
         statement = (
             sqlalchemy.update(IcebergTables)
             .where(
@@ -90,10 +118,7 @@ class LeanSqlCatalog(SqlCatalog):
                 IcebergTables.table_name == self.table_name_from(table.name()),
                 IcebergTables.metadata_location == table.metadata_location,
             )
-            .values(
-                metadata_location=staged.metadata_location,
-                previous_metadata_location=table.metadata_location,
-            )
+            .values(metadata_location=location, previous_metadata_location=table.metadata_location)
         )
         with self.engine.connect() as connection:
             moved = connection.execute(statement).rowcount
@@ -101,10 +126,8 @@ class LeanSqlCatalog(SqlCatalog):
         if moved != 1:
             # The file that was written is named by nobody; maintenance finds it.
             return super().commit_table(table, requirements, updates)
-        self._remembered.put(staged.metadata_location, staged.metadata)
-        return CommitTableResponse.model_validate(
-            {"metadata": staged.metadata, "metadata-location": staged.metadata_location}
-        )
+        self._remembered.put(location, metadata)
+        return CommitTableResponse.model_validate({"metadata": metadata, "metadata-location": location})
 
     def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
         location = str(orm_table.metadata_location)
