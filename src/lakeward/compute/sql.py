@@ -87,6 +87,8 @@ def analyse(sql: str, names: Collection[str], *, where: str = "", named_columns:
         raise sql_error(
             f"the query has {len(sql):,} characters; at most {MAX_SQL_LENGTH:,} are read", "", None, where=where
         )
+    if "\0" in sql:
+        raise sql_error("the query has a NUL character, which no database takes", sql, sql.index("\0"), where=where)
     analysis = _Analysis(sql, where, {name.casefold(): name for name in names})
     text, tree = analysis.parse()
     analysis.check_statement(tree)

@@ -6,6 +6,7 @@ Works behind a pooler in transaction mode: no session settings, no session locks
 from __future__ import annotations
 
 import functools
+import os
 import re
 import select
 import time
@@ -22,7 +23,14 @@ from psycopg.rows import dict_row
 from sqlalchemy.dialects.postgresql import psycopg as psycopg_dialect
 from sqlalchemy.engine import URL, make_url
 
-from lakeward.errors import ConflictError, DatabaseUnavailable, LakewardError, SettingsError, StorageFull
+from lakeward.errors import (
+    ConflictError,
+    DatabaseUnavailable,
+    LakewardError,
+    SettingsError,
+    StorageFull,
+    UsageError,
+)
 
 MINIMUM_SERVER = 150_000
 """PostgreSQL 15, as `server_version_num` counts."""
@@ -80,6 +88,11 @@ class Pipeline:
         self._pipeline.sync()
 
 
+def workspace_closed() -> UsageError:
+    """Return the error of whoever goes on using a closed workspace."""
+    return UsageError("the workspace is closed", next_step="open it again: lakeward.open(…)")
+
+
 class Database:
     """One Postgres database that holds a workspace.
 
@@ -104,6 +117,8 @@ class Database:
 
         sqlalchemy.event.listen(self.engine, "checkin", _note_time)
         sqlalchemy.event.listen(self.engine, "checkout", _check_alive)
+        self._closed = False
+        self._process = os.getpid()
         # The same pool. A statement that is alone needs no BEGIN and COMMIT, which are round trips of their own.
         self.single_statements = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
@@ -132,13 +147,13 @@ class Database:
             ConflictError: Postgres rolled it back for the sake of another one.
             StorageFull: it has no space left.
         """
-        with self._named_errors(), self.engine.begin() as connection:
+        with self._named_errors(), self._open(self.engine).begin() as connection:
             yield connection
 
     @contextmanager
     def driver(self) -> Iterator[psycopg.Connection[Any]]:
         """A pooled psycopg connection for COPY and other driver work; the block commits for itself."""
-        with self._named_errors(), self.engine.connect() as connection:
+        with self._named_errors(), self._open(self.engine).connect() as connection:
             driver = connection.connection.driver_connection
             assert isinstance(driver, psycopg.Connection)
             yield driver
@@ -146,7 +161,7 @@ class Database:
     @contextmanager
     def statement(self) -> Iterator[sqlalchemy.Connection]:
         """A connection for one statement, which is a transaction of its own."""
-        with self._named_errors(), self.single_statements.connect() as connection:
+        with self._named_errors(), self._open(self.single_statements).connect() as connection:
             yield connection
 
     @contextmanager
@@ -156,7 +171,7 @@ class Database:
         Committed when the block ends, rolled back when it raises. What one statement needs of another it has to find in
         the database: in READ COMMITTED each sees what is committed when it begins.
         """
-        with self._named_errors(), self.single_statements.connect() as pooled:
+        with self._named_errors(), self._open(self.single_statements).connect() as pooled:
             connection = pooled.connection.driver_connection
             assert isinstance(connection, psycopg.Connection)
             try:
@@ -180,8 +195,21 @@ class Database:
             return list(result.mappings()) if result.returns_rows else []
 
     def close(self) -> None:
-        """Close every pooled connection."""
+        """Close every pooled connection; nothing more is done through this object."""
+        self._closed = True
         self.engine.dispose()
+
+    def _open(self, engine: sqlalchemy.Engine) -> sqlalchemy.Engine:
+        if self._closed:
+            raise workspace_closed()
+        if self._process != os.getpid():
+            # A fork shares the sockets with its parent, and has the engines of both without their threads.
+            raise UsageError(
+                "the workspace was opened by another process, which this one was forked from",
+                safe="nothing was done",
+                next_step="open it in each process: lakeward.open(…)",
+            )
+        return engine
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:

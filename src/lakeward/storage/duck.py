@@ -7,17 +7,26 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import duckdb
 import pyarrow as pa
 
+from lakeward.control.db import workspace_closed
 from lakeward.errors import LakewardError, SqlError, StorageError, StorageFull
 from lakeward.storage.filters import Filter
 from lakeward.storage.settings import StorageSettings
 
+SOURCE = "rows\x01"
+"""What a filtered relation is called. No column can have a control character in its name, so none is hidden by it."""
+
+PULL_ROWS = 2_048
+"""Rows taken from DuckDB at a time: few, so that wide ones stay small. They are joined again up to a batch."""
+
+WORKING_BYTES = 8 << 20
 BATCH_ROWS = 65_536
+BATCH_BYTES = 32 << 20
 
 _MEMORY = re.compile(r"^(Out of Memory Error|.*max_temp_directory_size)", re.IGNORECASE)
 _DISK_FULL = re.compile(r"no space left|disk quota|file too large", re.IGNORECASE)
@@ -31,10 +40,13 @@ class Duck:
         self._settings = settings
         self._lock = threading.Lock()
         self._instance: duckdb.DuckDBPyConnection | None = None
+        self._closed = False
 
     def connect(self) -> duckdb.DuckDBPyConnection:
         """Return a new connection; the caller closes it."""
         with self._lock:
+            if self._closed:
+                raise workspace_closed()
             if self._instance is None:
                 self._settings.scratch.mkdir(parents=True, exist_ok=True)
                 self._instance = duckdb.connect(
@@ -63,6 +75,7 @@ class Duck:
             if self._instance is not None:
                 self._instance.close()
                 self._instance = None
+            self._closed = True
 
     def stream(
         self,
@@ -87,8 +100,7 @@ class Duck:
                     for name, rows in (tables or {}).items():
                         connection.register(name, _remembering(rows, raised))
                     # `sql` and not `execute`: the latter would materialise the result before its first batch.
-                    for batch in connection.sql(sql).to_arrow_reader(BATCH_ROWS):
-                        yield as_schema(batch, schema)
+                    yield from joined(connection.sql(sql).to_arrow_reader(PULL_ROWS), schema)
                 except (duckdb.Error, OSError, pa.ArrowException) as error:
                     # What a source raised passes through DuckDB as text only; its own error says what is wrong.
                     raise raised[0] if raised else named(error, where) from None
@@ -102,7 +114,8 @@ def _remembering(rows: pa.Table | pa.RecordBatchReader, raised: list[BaseExcepti
 
     def batches() -> Iterator[pa.RecordBatch]:
         try:
-            yield from rows
+            for batch in rows:
+                yield from small(batch)
         except GeneratorExit:
             raise
         except BaseException as error:
@@ -110,6 +123,28 @@ def _remembering(rows: pa.Table | pa.RecordBatchReader, raised: list[BaseExcepti
             raise
 
     return pa.RecordBatchReader.from_batches(rows.schema, batches())
+
+
+def joined(pieces: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Join small batches, in exactly the given types, until they have `BATCH_ROWS` rows or `BATCH_BYTES` bytes."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for piece in pieces:
+        waiting.append(as_schema(piece, schema))
+        rows += piece.num_rows
+        size += piece.nbytes
+        if rows >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield pa.concat_batches(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def small(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Cut a batch of wide rows: DuckDB holds some copies of what it works on at a time."""
+    rows = max(1, batch.num_rows * WORKING_BYTES // max(batch.nbytes, 1))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
 
 
 def as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

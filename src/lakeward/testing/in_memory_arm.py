@@ -10,7 +10,8 @@ import pyarrow as pa
 from lakeward.control.records import ArmVersion, Counts
 from lakeward.errors import StorageError
 from lakeward.storage.arm import ArmContext, Prepared, Scan, StorageArm, WriteTask
-from lakeward.storage.filters import quote_list
+from lakeward.storage.duck import SOURCE
+from lakeward.storage.filters import quote_identifier, quote_list
 from lakeward.storage.identity import IdentityCounter, with_identity
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import Digest, digest_batches
@@ -86,8 +87,8 @@ class InMemoryArm(StorageArm):
         if not conditions:
             return rows.select(target.names).to_reader()
         names = quote_list([*wanted.names, *(IDENTITY_COLUMNS if scan.identity else ())])
-        query = f"SELECT {names} FROM source WHERE {' AND '.join(conditions)}"
-        return self._duck.stream(query, target, {"source": rows}, scan.where)
+        query = f"SELECT {names} FROM {quote_identifier(SOURCE)} WHERE {' AND '.join(conditions)}"
+        return self._duck.stream(query, target, {SOURCE: rows}, scan.where)
 
     def digest(self, table: TableRef, version: ArmVersion) -> Digest:
         """Compute the digest from the version's batches."""

@@ -147,11 +147,22 @@ def _conformed(
             row += part.num_rows
 
 
+FIRST_ROWS = 256
+GATHERED_BYTES = 32 << 20
+"""About so many bytes of Python rows become one batch, or `batch_rows` of them if that is less."""
+
+
 def _rows_conformed(rows: Iterator[object], schema: Schema, dataset: str, batch_rows: int) -> Iterator[pa.RecordBatch]:
     first_row = 1
-    while chunk := list(islice(rows, batch_rows)):
-        yield from _chunk_conformed(chunk, schema, dataset, first_row)
+    # Few rows first: how wide they are is seen then, and wide ones must not be gathered by the ten thousand.
+    take = min(FIRST_ROWS, batch_rows)
+    while chunk := list(islice(rows, take)):
+        size = 0
+        for batch in _chunk_conformed(chunk, schema, dataset, first_row):
+            size += batch.nbytes
+            yield batch
         first_row += len(chunk)
+        take = max(1, min(batch_rows, GATHERED_BYTES * len(chunk) // max(size, 1)))
 
 
 def _chunk_conformed(rows: list[object], schema: Schema, dataset: str, first_row: int) -> Iterator[pa.RecordBatch]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -227,10 +228,11 @@ def _warehouse(settings: Settings, home: Path | None) -> Path:
 
 
 def _once(close: Callable[[], None]) -> Callable[[], None]:
-    pending = [close]
+    pending, process = [close], os.getpid()
 
     def run() -> None:
-        if pending:
+        # What a fork inherited is its parent's, which goes on using it.
+        if pending and process == os.getpid():
             pending.pop()()
 
     return run

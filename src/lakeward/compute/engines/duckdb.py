@@ -9,12 +9,14 @@ DuckDB's own plan.
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -32,6 +34,8 @@ from lakeward.types.logical import LogicalType
 from lakeward.types.quoting import duckdb_name
 from lakeward.types.schema import Schema
 from lakeward.types.table import arrow_schema, duckdb_type
+
+Result = TypeVar("Result")
 
 _EXPLAIN = "EXPLAIN (FORMAT JSON) "
 _SEAL = (
@@ -148,6 +152,7 @@ class _Session:
         self._scratch = scratch
         self._memory_limit = memory_limit
         self._streams: list[SingleUse] = []
+        self._worker: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> _Session:
         return self
@@ -158,10 +163,27 @@ class _Session:
     def close(self) -> None:
         """Free memory and temporary files. May be called again."""
         self._connection.close()
+        if self._worker is not None:
+            self._worker.shutdown(wait=False)
         for stream in self._streams:
             stream.close()
         if self._scratch is not None:
             self._scratch.close()
+
+    def interruptible(self, work: Callable[[], Result]) -> Result:
+        """Do work in a thread, if this is the one that gets signals: inside DuckDB it would not hear Ctrl-C."""
+        if threading.current_thread() is not threading.main_thread():
+            return work()
+        if self._worker is None:
+            self._worker = ThreadPoolExecutor(1, thread_name_prefix="lakeward-query")
+        done = self._worker.submit(work)
+        try:
+            wait([done])
+        except BaseException:
+            self._connection.interrupt()
+            wait([done])
+            raise
+        return done.result()
 
     def failure(self, error: Exception) -> BaseException:
         """Return what an input raised, if that is behind a failure of the run, else the failure under our names."""
@@ -219,7 +241,7 @@ class _Session:
                 scans = [scan.columns for scan in plan.scans if scan.prefix == each.prefix]
                 if scans:
                     self._open(each, inputs[each.name], sorted(frozenset().union(*scans)), load=not plan.streams)
-            return self._connection.sql(query).to_arrow_reader(batch_rows)
+            return self.interruptible(lambda: self._connection.sql(query).to_arrow_reader(batch_rows))
         except duckdb.Error as error:
             raise self.failure(error) from error
 
@@ -236,9 +258,8 @@ class _Session:
         self._streams.append(stream)
         self._connection.register(bound.prefix, stream)
         if load:
-            self._connection.execute(
-                f"CREATE TEMP TABLE {bound.prefix}_rows AS SELECT * FROM {bound.prefix}"
-            ).fetchall()
+            load_all = f"CREATE TEMP TABLE {bound.prefix}_rows AS SELECT * FROM {bound.prefix}"
+            self.interruptible(lambda: self._connection.execute(load_all).fetchall())
             stream.close()
         self._view(bound, indexes, f"{bound.prefix}_rows" if load else bound.prefix)
 
@@ -271,7 +292,7 @@ class _Stream:
         if self._reader is None:
             raise StopIteration
         try:
-            return self._reader.read_next_batch()
+            return self._session.interruptible(self._reader.read_next_batch)
         except StopIteration:
             self.close()
             raise

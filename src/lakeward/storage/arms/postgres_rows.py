@@ -23,8 +23,8 @@ from lakeward.errors import StorageError, UnknownVersion
 from lakeward.storage.arm import ArmContext, Prepared, Scan, StorageArm, WriteTask
 from lakeward.storage.arms.adbc_pool import AdbcPool
 from lakeward.storage.arms.postgres_upkeep import RowUpkeep
-from lakeward.storage.duck import as_schema
-from lakeward.storage.filters import Conjunct, quote_list
+from lakeward.storage.duck import BATCH_BYTES, SOURCE, as_schema
+from lakeward.storage.filters import Conjunct, quote_identifier, quote_list
 from lakeward.storage.identity import IDENTITY_FIELDS, IdentityCounter, with_identity
 from lakeward.storage.leftovers import Leftover, TidyTask
 from lakeward.storage.pump import prefetched
@@ -108,8 +108,8 @@ class PostgresRowsArm(StorageArm):
         )
         rows = self._select(table, version, scan.since, read, read_identity, everything, scan.where.conjuncts)
         select = quote_list([*wanted.names, *identity])
-        query = f"SELECT {select} FROM source WHERE {scan.where.sql}"
-        return self._duck.stream(query, target, {"source": rows}, scan.where)
+        query = f"SELECT {select} FROM {quote_identifier(SOURCE)} WHERE {scan.where.sql}"
+        return self._duck.stream(query, target, {SOURCE: rows}, scan.where)
 
     def digest(self, table: TableRef, version: ArmVersion) -> Digest:
         """Compute the digest inside Postgres, by parallel workers where the server has them."""
@@ -246,7 +246,8 @@ class PostgresRowsArm(StorageArm):
                         business = decode(batch.select(range(width)), columns)
                         arrays = [*business.columns, *batch.columns[width:]]
                         yield as_schema(pa.RecordBatch.from_arrays(arrays, names=target.names), target)
-            except adbc_driver_manager.Error as error:
+            except (adbc_driver_manager.Error, OSError) as error:
+                # An OSError is what a broken connection becomes on its way through the Arrow stream.
                 raise StorageError(f"dataset {table.name} can't be read: {error}", dataset=table.name) from error
             except StorageError as error:
                 # The decoder knows the column and the value, and this place the dataset.
@@ -289,13 +290,14 @@ def _numbered(batches: pa.RecordBatchReader, counter: IdentityCounter) -> pa.Rec
 
 def _chunks(batches: pa.RecordBatchReader) -> Iterator[list[pa.RecordBatch]]:
     chunk: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in batches:
         chunk.append(batch)
         rows += batch.num_rows
-        if rows >= CHUNK_ROWS:
+        size += batch.nbytes
+        if rows >= CHUNK_ROWS or size >= BATCH_BYTES:
             yield chunk
-            chunk, rows = [], 0
+            chunk, rows, size = [], 0, 0
     if chunk:
         yield chunk
 

@@ -26,7 +26,8 @@ from lakeward.storage.arms.iceberg.tables import (
 )
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.arms.iceberg.upkeep import EXPIRE_EVERY, Upkeep, removable
-from lakeward.storage.filters import quote_list
+from lakeward.storage.duck import SOURCE
+from lakeward.storage.filters import quote_identifier, quote_list
 from lakeward.storage.identity import IdentityCounter, with_identity
 from lakeward.storage.leftovers import Leftover, TidyTask
 from lakeward.storage.table import TableRef
@@ -142,7 +143,10 @@ class IcebergArm(StorageArm):
         conditions += [f"({scan.where.sql})"] if scan.where is not None else []
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return self._duck.stream(
-            f"SELECT {quote_list(names)} FROM ({files.sql}){where}", target, files.tables, scan.where
+            f"SELECT {quote_list(names)} FROM ({files.sql}) AS {quote_identifier(SOURCE)}{where}",
+            target,
+            files.tables,
+            scan.where,
         )
 
     def digest(self, table: TableRef, version: ArmVersion) -> Digest:

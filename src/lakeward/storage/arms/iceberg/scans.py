@@ -64,7 +64,8 @@ def plan(
     tasks = list(table.scan(row_filter=_file_filter(scan), snapshot_id=snapshot_id).plan_files())
     if not tasks:
         return None
-    read = [_column(table, schema, name) for name in [*schema.names, *IDENTITY_COLUMNS] if name in columns]
+    written = file_schema(table.schema())
+    read = [_column(table, schema, name, written) for name in [*schema.names, *IDENTITY_COLUMNS] if name in columns]
     files = ", ".join(_literal(_glob_free(local_path(task.file.file_path))) for task in tasks)
     deleted = _deleted_rows(table, tasks)
     options = f"schema = MAP {{{', '.join(column.entry for column in read)}}}"
@@ -130,14 +131,14 @@ class _Column:
     expression: str
 
 
-def _column(table: Table, schema: Schema, name: str) -> _Column:
+def _column(table: Table, schema: Schema, name: str, written: IcebergSchema) -> _Column:
     if name in IDENTITY_COLUMNS:
         field_id = next(field.field_id for field in table.schema().fields if field.name == name)
         kind, expression = "TIMESTAMPTZ" if name == CREATED_AT else "BIGINT", f"t.c{field_id}"
     else:
         column = schema.column(name)
         field_id = column.field_id
-        in_files = type_in_files(column.type, file_schema(table.schema()).find_type(field_id))
+        in_files = type_in_files(column.type, written.find_type(field_id))
         kind = duckdb_type(in_files)
         expression = under_table_names(f"t.c{field_id}", column.type, in_files)
     # Under names of ours, so that no column is taken for DuckDB's own `filename` or `file_row_number`.
