@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -30,13 +31,14 @@ Run = Callable[..., Ran]
 
 
 def process(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-    """Start `lakeward …` as a process of its own."""
+    """Start `lakeward …` as a process of its own, that hears Ctrl-C: what a shell starts in the background does not."""
     return subprocess.Popen(
         [sys.executable, "-m", "lakeward.cli.app", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         **options,
     )
 

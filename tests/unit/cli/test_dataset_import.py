@@ -108,7 +108,7 @@ def test_f01_bom_and_quoted_newlines_and_encodings(run: Run, place: Path) -> Non
         (["a.b.c", "t.csv", "--key", "id"], 2, "its primary key is none"),
         (["a.b.c", "t.csv", "--columns", "id"], 2, "'id' declares no column"),
         (["a.b.c", "t.csv", "--delimiter", "ab"], 2, "delimiter 'ab'"),
-        (["a.b.c", "other.csv"], 1, "['id']"),
+        (["a.b.c", "other.csv"], 1, "missing in the file: id; only in the file: x"),
         (["a.b.c", "none.csv", "--mode", "replace"], 1, "zero rows"),
     ],
 )

@@ -59,6 +59,10 @@ SCHEMA = Schema.declare(
         "row_number() OVER () = 1",
         "lag(id) OVER (ORDER BY id) = 1",
         "random() > 0.5",
+        "day < now()",
+        "day < current_date",
+        "day < today()",
+        "localtimestamp IS NULL",
         "rand() > 0.5",
         "uuid() IS NULL",
         "gen_random_uuid() IS NULL",
@@ -179,7 +183,7 @@ ROWS = pa.table(
         "xor(id, 1) = 0",
         "starts_with(Note, 'it')",
         "Note COLLATE NOCASE = 'IT''S'",
-        "day < current_date",
+        "day < DATE '2026-01-01'",
     ],
 )
 def test_what_passes_means_what_duckdb_takes_the_text_for(text: str) -> None:
