@@ -62,8 +62,10 @@ def test_time_is_seen_to_pass_while_nothing_is_told() -> None:
 
 def test_its_thread_ends() -> None:
     progress = Progress(io.StringIO(), "lines")
+    # One of an earlier test may still be on its way out.
+    before = set(threading.enumerate())
     progress.of("copying a.b.c")
-    [thread] = [each for each in threading.enumerate() if each.name == "lakeward-progress"]
+    [thread] = [each for each in set(threading.enumerate()) - before if each.name == "lakeward-progress"]
     progress.close()
     thread.join(timeout=5)
     assert not thread.is_alive()
