@@ -19,6 +19,9 @@ from lakeward.control.embedded import EmbeddedPostgres
 
 # New examples on every run, so that CI goes on searching; a failure prints the blob that replays it. No deadline: the
 # first example of a test may start a database, and two busy cores say nothing about our code.
+# Tests look at what dead processes left before they let anybody tidy it up.
+os.environ["LAKEWARD_LEDGER__RECOVER_AT_START"] = "false"
+
 settings.register_profile("dev", print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=False, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")

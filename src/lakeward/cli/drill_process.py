@@ -27,7 +27,7 @@ def rooms_of(workspace: Workspace) -> Rooms:
 @contextmanager
 def open_place(place: Mapping[str, Any], faults: Faults) -> Iterator[Rooms]:
     """Open the workspace that `lakeward ledger drill` describes."""
-    with open_workspace(**place, faults=faults) as workspace:
+    with open_workspace(**place, faults=faults, recover=False) as workspace:
         yield rooms_of(workspace)
 
 

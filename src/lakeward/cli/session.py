@@ -99,7 +99,7 @@ class Session:
                 next_step="name another: --home DIR or LAKEWARD_HOME; `lakeward dataset import NAME FILE` makes one",
                 home=str(missing),
             )
-        with opening.open_workspace(self.home, settings_file=self.settings_file) as workspace:
+        with opening.open_workspace(self.home, settings_file=self.settings_file, recover=False) as workspace:
             yield workspace
 
     @contextmanager

@@ -135,7 +135,7 @@ def _workspace(
         yield _embedded_programs()
         return
     try:
-        with open_workspace(**flags, settings_file=settings_file) as workspace:  # type: ignore[arg-type]
+        with open_workspace(**flags, settings_file=settings_file, recover=False) as workspace:  # type: ignore[arg-type]
             rows = workspace.database.fetch(sqlalchemy.text("select current_setting('server_version') as version"))
             where = workspace.database.display_url
             yield Check("database", True, f"PostgreSQL {rows[0]['version']} at {where}")

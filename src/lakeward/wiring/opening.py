@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
@@ -20,7 +21,7 @@ from lakeward.control.schema import migrate
 from lakeward.control.slots import Slots
 from lakeward.control.tree import Tree
 from lakeward.discovery import discover
-from lakeward.errors import HomeNotWritable, SettingsError
+from lakeward.errors import ConflictError, HomeNotWritable, SettingsError, StorageError
 from lakeward.pipelines.service import Pipelines
 from lakeward.storage import arms
 from lakeward.storage.arm import ArmContext, StorageArm
@@ -36,6 +37,8 @@ from lakeward.wiring.settings import SETTINGS_FILE, LoadedSettings, Settings, lo
 from lakeward.wiring.upkeep import Upkeep
 from lakeward.wiring.workspace import Workspace
 
+log = logging.getLogger("lakeward.opening")
+
 
 def open_workspace(
     home: str | Path | None = None,
@@ -48,6 +51,7 @@ def open_workspace(
     ids: Ids | None = None,
     faults: Faults | None = None,
     extra_arms: Sequence[type[StorageArm]] = (),
+    recover: bool | None = None,
 ) -> Workspace:
     """Open a workspace, making it on first use.
 
@@ -62,6 +66,7 @@ def open_workspace(
         ids: injected by tests.
         faults: injected by tests.
         extra_arms: arms besides those of the package, as `lakeward.testing.InMemoryArm`; datasets can be copied there.
+        recover: finish or remove what processes that died left behind. None: the setting `ledger.recover_at_start`.
 
     Raises:
         SettingsError: neither a home nor a database is named, or a setting is wrong.
@@ -84,8 +89,18 @@ def open_workspace(
         arms_by_name = {**discover(arms, StorageArm), **{arm.name: arm for arm in extra_arms}}
         ports = (clock or SystemClock(), ids or RandomIds(), faults or NoFaults())
         workspace = _assemble(loaded, undo, *ports, arms_by_name)
+        if loaded.values.ledger.recover_at_start if recover is None else recover:
+            _recover(workspace)
         undo.pop_all()
     return workspace
+
+
+def _recover(workspace: Workspace) -> None:
+    """Tidy up at start. What can't be tidied now is tidied before the next write to its dataset."""
+    try:
+        workspace.recover()
+    except (StorageError, ConflictError) as error:
+        log.warning("not everything that dead processes left could be tidied up at start: %s", error)
 
 
 def resolve_settings(flags: Mapping[str, object], settings_file: str | Path | None = None) -> LoadedSettings:

@@ -36,6 +36,9 @@ class LedgerSection(_Section):
     lock_timeout_seconds: float = Field(
         300.0, ge=0, allow_inf_nan=False, description="how long a writer waits for a dataset, in seconds"
     )
+    recover_at_start: bool = Field(
+        True, description="whether `lakeward.open` tidies up after processes that died; the command line never does"
+    )
 
 
 class RetentionSection(_Section):

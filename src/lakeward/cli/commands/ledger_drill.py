@@ -116,7 +116,7 @@ def _ground(session: Session) -> Iterator[Ground]:
     with tempfile.TemporaryDirectory(prefix="lakeward-drill-", ignore_cleanup_errors=True) as temporary:
         home = Path(temporary)
         file = session.settings_file
-        with opening.open_workspace(home if own else session.home, settings_file=file) as workspace:
+        with opening.open_workspace(home if own else session.home, settings_file=file, recover=False) as workspace:
             embedded = outage.EmbeddedOutage(home / "postgres", home / "cache") if own else None
             place = {
                 # A home for scratch files only, so that what a killed process leaves there goes away with it.
