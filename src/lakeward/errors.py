@@ -11,7 +11,8 @@
     ├── DataError                          exit 1   the data is refused; nothing was written
     │   ├── ValueRefused                            one value can't be stored without loss
     │   ├── ColumnMismatch                          the input's columns are not the dataset's
-    │   ├── EmptyReplace                            replace by zero rows was not asked for
+    │   ├── DuplicateKey                            a primary key comes twice where each must come once
+    │   ├── EmptyReplace                            a write that would empty the dataset was not asked for
     │   └── SourceFileError                         a file is not what it claims to be
     ├── PipelineError                      exit 1
     │   ├── SpecError                      exit 2   the project or a pipeline file is wrong
@@ -135,8 +136,15 @@ class ColumnMismatch(DataError):
     """The input's columns are not the dataset's. Fields: `dataset`, `missing`, `unexpected`."""
 
 
+class DuplicateKey(DataError):
+    """A primary key comes twice, in the input of a keyed write or in the dataset.
+
+    Fields: `dataset`, `where` (`input` or `dataset`), `keys` (the first few, by column), `count` (how many there are).
+    """
+
+
 class EmptyReplace(DataError):
-    """A replace by zero rows that was not asked for with `allow_empty`."""
+    """A replace or mirror by zero rows that was not asked for with `allow_empty`."""
 
 
 class SourceFileError(DataError):

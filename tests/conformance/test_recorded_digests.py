@@ -30,7 +30,11 @@ def test_the_first_look_is_recorded_and_the_next_compared(workspace: lakeward.Wo
     again = orders.verify()
     assert again.recorded == again.digests[arm] == first.digests[arm]
     orders.write([{"id": 2}])
-    assert orders.verify().recorded is None, "another version, another digest"
+    assert _recorded(workspace) == [(1, True), (2, True)], "an append adds its rows to a digest that is known"
+    appended = orders.verify()
+    assert appended.recorded == appended.digests[arm] != first.digests[arm]
+    orders.write([{"id": 3}], mode="replace")
+    assert orders.verify().recorded is None, "a replace starts anew"
 
 
 def test_a_row_that_changed_by_hand_is_found_on_one_arm_alone(workspace: lakeward.Workspace) -> None:

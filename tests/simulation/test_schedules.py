@@ -18,8 +18,10 @@ from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Decision
 from lakeward.control.schema import migrate
+from lakeward.storage.duck import Duck
 from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.recovery import Recovery
+from lakeward.storage.settings import StorageSettings
 from support.simulation import Ground, PromiseBroken, Simulation
 
 SCHEDULES = int(os.environ.get("LAKEWARD_TEST_SCHEDULES") or 300)
@@ -27,7 +29,7 @@ PARTS = 4
 
 
 @pytest.fixture(scope="module")
-def ground(postgres: EmbeddedPostgres) -> Iterator[Ground]:
+def ground(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """A database for all schedules. It does not wait for its disk: what is killed here are actors, not Postgres."""
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier("simulation")))
@@ -35,7 +37,8 @@ def ground(postgres: EmbeddedPostgres) -> Iterator[Ground]:
     url = postgres.url.replace("/lakeward?", "/simulation?", 1)
     with Database(url) as database, psycopg.connect(url, autocommit=True) as outside:
         migrate(database)
-        yield Ground(database, outside)
+        settings = StorageSettings(tmp_path_factory.mktemp("warehouse"), tmp_path_factory.mktemp("scratch"))
+        yield Ground(database, outside, Duck(settings))
 
 
 @pytest.mark.parametrize("part", range(PARTS))

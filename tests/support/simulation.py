@@ -22,6 +22,7 @@ from lakeward.control.slots import Slots
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import LakewardError, OutcomeUnknown
 from lakeward.storage.arm import Scan, StorageArm
+from lakeward.storage.duck import Duck
 from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import Output
@@ -60,6 +61,7 @@ class Ground:
 
     database: Database
     outside: psycopg.Connection[Any]
+    duck: Duck
 
     def datasets(self) -> tuple[DatasetRecord, DatasetRecord]:
         """Make a dataset on each arm."""
@@ -207,7 +209,15 @@ class Simulation:
         """Write once or twice; whatever it is told must be true."""
         tree, ledger, slots, arms, recovery = self.stack(actor)
         protocol = WriteProtocol(
-            tree, ledger, slots, arms, recovery, clock=ActorClock(actor), ids=RandomIds(), faults=ActorFaults(actor)
+            tree,
+            ledger,
+            slots,
+            arms,
+            recovery,
+            duck=self.ground.duck,
+            clock=ActorClock(actor),
+            ids=RandomIds(),
+            faults=ActorFaults(actor),
         )
         abort = protocol._abort
 

@@ -114,7 +114,7 @@ class Divergence:
             }
             connection.execute(LEDGER["record_arm_version"], {**place, **snapshots, "rebases": False})
             connection.execute(LEDGER["carry_arm_versions"], place)
-        return replace(transaction, version=version + 1, parent_version=version)
+        return replace(transaction, version=version + 1, parent_version=version, parent_digest=compaction.digest)
 
     def unpublished(self, dataset_id: int) -> bool:
         """Say whether a committed version of the dataset is yet to be published."""

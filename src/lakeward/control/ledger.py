@@ -35,6 +35,9 @@ QUERIES = Queries.beside(__file__)
 TAKE_OVER_MILLISECONDS = 2000
 """How long taking over waits for what the old owner still has under way in Postgres."""
 
+ROWLESS_KINDS = ("copy", "compact")
+"""Transactions that change no row: whoever holds the version before them holds theirs, too."""
+
 Answer = psycopg.Cursor[dict[str, Any]]
 
 log = logging.getLogger("lakeward.ledger")
@@ -116,6 +119,7 @@ class Ledger:
             next_row_id=head["next_row_id"],
             next_row_index=head["next_row_index"],
             parent_row_count=head["row_count"],
+            parent_digest=None if head["digest_high"] is None else (int(head["digest_high"]), int(head["digest_low"])),
             kind=intent.kind,
             verb=intent.verb,
             windows=dict(intent.windows),
@@ -386,7 +390,7 @@ def _record(send: Pipeline, decision: Decision) -> None:
     key = _key(transaction)
     snapshots = {"snapshot_id": decision.snapshot_id, "parent_snapshot_id": decision.parent_snapshot_id}
     send(QUERIES, "record_arm_version", {**key, **snapshots, "rebases": decision.rebases})
-    if transaction.kind == "copy":
+    if transaction.kind in ROWLESS_KINDS:
         send(QUERIES, "carry_arm_versions", key)
     if decision.resolution is not None:
         send(QUERIES, "resolve", key)

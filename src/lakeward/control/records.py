@@ -59,6 +59,8 @@ class OpenTransaction:
     windows: Mapping[int, Window]
     iceberg_namespace: tuple[str, ...] | None = None
     """Where the dataset's Iceberg table was when it was opened."""
+    parent_digest: tuple[int, int] | None = None
+    """The recorded digest of the parent version, high and low half; None: nobody has computed it."""
     arm_parent: ArmVersion | None = None
     """The newest version that the arm held when it was opened."""
 
@@ -146,7 +148,7 @@ class Unfinished:
 
 @dataclass(frozen=True)
 class Transaction:
-    """One row of the ledger: one write to one dataset, one copy between its arms, or one adopted foreign commit.
+    """One row of the ledger: a write to one dataset, a copy between its arms, a compaction, or an adopted commit.
 
     Counts are None until it is committed. `committed_at` is the database's clock.
     """

@@ -61,6 +61,30 @@ class Prepared:
     parent_snapshot_id: int | None = None
     iceberg_namespace: tuple[str, ...] | None = None
     digest: tuple[int, int] | None = None
+    delta: Delta | None = None
+
+
+@dataclass(frozen=True)
+class Delta:
+    """The digests of the rows that a version has and its parent has not, and the other way round.
+
+    The version's digest is that of its parent, plus `added`, less `removed`.
+    """
+
+    added: Digest
+    removed: Digest
+
+
+@dataclass(frozen=True)
+class NothingToWrite:
+    """A write that would change no row, of which nothing was made durable.
+
+    Args:
+        unchanged, skipped: the rows of its input.
+    """
+
+    unchanged: int = 0
+    skipped: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,12 +186,16 @@ class StorageArm(ABC):
     def __init__(self, context: ArmContext) -> None: ...
 
     @abstractmethod
-    def prepare(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared:
+    def prepare(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared | NothingToWrite:
         """Make the rows durable under the transaction's version, invisible to readers of other versions.
+
+        A keyed verb refuses its input, or the dataset, before it writes anything (see `StagedBatch`); it says in
+        `delta` what it did to the digest. For `replace` and `append` the protocol finds that out.
 
         Args:
             task: the write. Its verb is one of `VERBS`, or `copy`: replace by rows that bring their identity columns.
-            batches: business columns in the dataset's Arrow schema, for `copy` with the identity columns behind.
+            batches: the columns of the verb's `input_schema`, for `copy` the business columns with the identity columns
+                behind.
         """
 
     @abstractmethod

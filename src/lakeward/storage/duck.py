@@ -108,6 +108,28 @@ class Duck:
         return pa.RecordBatchReader.from_batches(schema, batches())
 
 
+@contextmanager
+def given(
+    connection: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table | pa.RecordBatchReader]
+) -> Iterator[None]:
+    """Let the block's statements read Arrow data by name; what a stream raises comes out of the block unchanged.
+
+    Args:
+        connection: the one that the statements run on.
+        tables: what they may read; a stream can be scanned once.
+    """
+    raised: list[BaseException] = []
+    for name, rows in tables.items():
+        connection.register(name, _remembering(rows, raised))
+    try:
+        yield
+    except (duckdb.Error, OSError, pa.ArrowException) as error:
+        raise raised[0] if raised else named(error) from None
+    finally:
+        for name in tables:
+            connection.unregister(name)
+
+
 def _remembering(rows: pa.Table | pa.RecordBatchReader, raised: list[BaseException]) -> pa.Table | pa.RecordBatchReader:
     if isinstance(rows, pa.Table):
         return rows

@@ -10,15 +10,16 @@ import pyarrow as pa
 
 from lakeward.control.recorded_digests import RecordedDigests
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import ParityMismatch, SchemaError, UnknownObject, UsageError
+from lakeward.errors import ParityMismatch, SchemaError, UsageError
 from lakeward.storage.arm import Scan
 from lakeward.storage.filters import parse_filter
 from lakeward.storage.first_rows import first_rows
 from lakeward.storage.identity import with_identity
 from lakeward.storage.protocol import WriteProtocol
-from lakeward.storage.requests import VERBS, BuildResult, Output, PreparedVersion, ReadRequest, WriteResult
+from lakeward.storage.requests import BuildResult, Output, PreparedVersion, ReadRequest, WriteResult
 from lakeward.storage.routing import Place, Routing
 from lakeward.storage.table import table_ref
+from lakeward.storage.verbs import verb_named
 from lakeward.types.conform import to_reader
 from lakeward.types.digest import EMPTY, Digest
 from lakeward.types.table import arrow_schema
@@ -163,24 +164,22 @@ class Storage:
         Args:
             dataset: which one.
             rows: an Arrow table, batch or reader, anything that exports an Arrow stream, or an iterable of dicts.
-            verb: one of `VERBS`.
+            verb: the name of one of `VERBS`.
             writer: the named place in the product that writes.
-            allow_empty: lets `replace` write zero rows.
+            allow_empty: lets `replace` and `mirror` take zero rows.
 
         Raises:
             DataError: the rows are refused; nothing was written.
             ConflictError: somebody else holds or changed the dataset; nothing was written.
         """
-        output = Output(
-            dataset, verb, lambda: to_reader(rows, dataset.schema, dataset=dataset.name), allow_empty=allow_empty
-        )
+        taken = verb_named(verb).input_schema(dataset.schema)
+        output = Output(dataset, verb, lambda: to_reader(rows, taken, dataset=dataset.name), allow_empty=allow_empty)
         return self.build([output], writer=writer).transactions[0]
 
     def build(self, outputs: Sequence[Output], *, writer: str, pipeline: str | None = None) -> BuildResult:
         """Write several datasets, visible together or not at all. See `WriteProtocol.run`."""
         for output in outputs:
-            if output.verb not in VERBS:
-                raise UnknownObject(f"unknown write mode {output.verb!r}; there are {', '.join(VERBS)}")
+            verb_named(output.verb).check(output.dataset.schema, output.dataset.name)
         return self.protocol.run(outputs, writer=writer, pipeline=pipeline)
 
     def copy(

@@ -16,15 +16,13 @@ import itertools
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-
-import pyarrow as pa
+from dataclasses import replace
 
 from lakeward.clock import Clock, Faults, Ids
 from lakeward.control.divergence import Compaction, Divergence
 from lakeward.control.leases import Heartbeat
 from lakeward.control.ledger import Ledger, lease_lost
-from lakeward.control.records import ArmVersion, Decision, Intent, OpenTransaction
+from lakeward.control.records import Intent, OpenTransaction
 from lakeward.control.slots import Slots
 from lakeward.control.tree import Tree
 from lakeward.errors import (
@@ -39,10 +37,15 @@ from lakeward.errors import (
     StorageError,
     UsageError,
 )
-from lakeward.storage.arm import Prepared, StorageArm, WriteTask
+from lakeward.storage.arm import Delta, NothingToWrite, StorageArm, WriteTask
+from lakeward.storage.duck import Duck
+from lakeward.storage.job import Job, clears, decision_of, digest_of, place_of, result_of, unless_empty
 from lakeward.storage.recovery import Recovery
-from lakeward.storage.requests import BuildResult, Output, PreparedVersion, WriteResult
-from lakeward.storage.table import TableRef, table_ref
+from lakeward.storage.requests import BuildResult, Output, PreparedVersion
+from lakeward.storage.running_digest import RunningDigest
+from lakeward.storage.table import table_ref
+from lakeward.storage.verbs import VERBS
+from lakeward.types.digest import EMPTY
 
 log = logging.getLogger("lakeward.protocol")
 
@@ -74,17 +77,6 @@ DECIDE_LOOKS = 5
 """How often the ledger is asked what became of a decide whose answer was lost."""
 
 
-@dataclass
-class _Job:
-    """One output on its way through the steps."""
-
-    output: Output
-    transaction: OpenTransaction
-    table: TableRef
-    batches: _Stream | None = None
-    prepared: Prepared | None = None
-
-
 class WriteProtocol:
     """Runs builds against the ledger and the arms."""
 
@@ -96,10 +88,12 @@ class WriteProtocol:
         arms: Mapping[str, StorageArm],
         recovery: Recovery,
         *,
+        duck: Duck,
         clock: Clock,
         ids: Ids,
         faults: Faults,
     ) -> None:
+        self._duck = duck
         self._tree = tree
         self._ledger = ledger
         self._slots = slots
@@ -125,7 +119,7 @@ class WriteProtocol:
             outputs: what to write, at most one of each dataset.
             writer: the named place in the product that writes.
             pipeline: the pipeline that is built, if any.
-            kind: `write`, `copy` to the other arm, or `adopt` of another engine's snapshot.
+            kind: `write`, `copy` to the other arm, `compact`, or `adopt` of another engine's snapshot.
             arm: the arm to write to; None: each dataset's primary.
         """
         ordered = sorted(outputs, key=lambda output: output.dataset.id)
@@ -133,7 +127,7 @@ class WriteProtocol:
             if one.dataset.id == next_one.dataset.id:
                 raise UsageError(f"dataset {one.dataset.name} is written twice by one build", dataset=one.dataset.name)
         build_id = self._ids.new()
-        jobs: list[_Job] = []
+        jobs: list[Job] = []
         held: list[OpenTransaction] = []
         with self._ledger.heartbeat(held) as heartbeat:
             try:
@@ -144,7 +138,7 @@ class WriteProtocol:
                     # Before anything else can fail: what is open and not among the jobs would stay so until its lease
                     # ends. The caller may have looked before the table's place was known; the intent knows it.
                     table = replace(table_ref(output.dataset), iceberg_namespace=transaction.iceberg_namespace)
-                    jobs.append(_Job(output, transaction, table))
+                    jobs.append(Job(output, transaction, table))
                     self._faults.at("intent:opened")
                 for job in jobs:
                     self._compute(job)
@@ -161,7 +155,7 @@ class WriteProtocol:
                 self._abort(job, "there was nothing to write")
             elif job.prepared.publishes:
                 self._publish(job)
-        return BuildResult(build_id, pipeline, tuple(_result(job) for job in jobs))
+        return BuildResult(build_id, pipeline, tuple(result_of(job) for job in jobs))
 
     def _intent(
         self,
@@ -189,20 +183,20 @@ class WriteProtocol:
         # Leftovers of an earlier version must be gone before there is a later one: until they are, that one is open.
         return self._slots.take(intent, lambda: self._recovery.recover(dataset.id))
 
-    def _compute(self, job: _Job) -> None:
+    def _compute(self, job: Job) -> None:
         self._faults.at("compute")
-        job.batches = _unless_empty(job.output.rows())
-        if job.batches.empty and job.transaction.verb == "replace" and not job.output.allow_empty:
+        job.batches = unless_empty(job.output.rows())
+        if job.batches.empty and clears(job.transaction.verb) and not job.output.allow_empty:
             raise EmptyReplace(
-                f"dataset {job.transaction.dataset}: replace by zero rows would empty it",
+                f"dataset {job.transaction.dataset}: {job.transaction.verb} by zero rows would empty it",
                 safe=f"the dataset is unchanged at version {job.transaction.parent_version}",
                 next_step="pass allow_empty=True (--allow-empty) if that is meant",
                 dataset=job.transaction.dataset,
             )
 
-    def _prepare(self, job: _Job, heartbeat: Heartbeat) -> None:
+    def _prepare(self, job: Job, heartbeat: Heartbeat) -> None:
         assert job.batches is not None
-        if job.batches.empty and job.transaction.verb == "append":
+        if job.batches.empty and job.transaction.verb in VERBS and not clears(job.transaction.verb):
             return
         self._faults.at("prepare")
         transaction = job.transaction
@@ -217,8 +211,12 @@ class WriteProtocol:
 
         adopts = job.output.resolution.found if job.output.resolution is not None else None
         task = WriteTask(job.table, transaction, transaction.arm_parent, check, compacted, adopts)
+        batches, running = job.batches.reader, None
+        if transaction.verb == "append" and transaction.parent_digest is not None:
+            running = RunningDigest(self._duck, job.table.schema)
+            batches = running.over(batches)
         try:
-            job.prepared = self._arms[transaction.arm].prepare(task, job.batches.reader)
+            prepared = self._arms[transaction.arm].prepare(task, batches)
         except (ConflictError, StorageError, ControlError) as error:
             # Whoever took over goes on meanwhile, which looks like all sorts of trouble from here.
             if isinstance(error, Diverged) and "found" in error.fields:
@@ -226,16 +224,22 @@ class WriteProtocol:
             if isinstance(error, LeaseLost) or self._ledger.still_open(transaction):
                 raise
             raise lease_lost(transaction) from error
+        if isinstance(prepared, NothingToWrite):
+            job.nothing = prepared
+            return
+        delta = prepared.delta if running is None else Delta(running.digest, EMPTY)
+        # Not that of before: the transaction may have moved on, past another engine's compaction.
+        job.prepared = replace(prepared, digest=prepared.digest or digest_of(job.transaction, delta))
 
-    def _audit(self, job: _Job) -> None:
+    def _audit(self, job: Job) -> None:
         self._faults.at("audit")
         if job.output.audit is not None and job.prepared is not None:
-            table, prepared = _place(job, job.prepared, self._base(job))
+            table, prepared = place_of(job, job.prepared, self._base(job))
             found = job.output.audit(PreparedVersion(job.transaction.arm, table, prepared))
             if found is not None:
                 job.prepared = replace(job.prepared, digest=(found.high, found.low))
 
-    def _base(self, job: _Job) -> int:
+    def _base(self, job: Job) -> int:
         """Return the base that decide will record for the prepared version."""
         transaction = job.transaction
         if job.prepared is None or not job.prepared.rebases:
@@ -244,9 +248,9 @@ class WriteProtocol:
                 return parent.base_version
         return transaction.version
 
-    def _decide(self, jobs: Sequence[_Job]) -> None:
+    def _decide(self, jobs: Sequence[Job]) -> None:
         self._faults.at("decide")
-        decisions = [_decision(job, job.prepared) for job in jobs if job.prepared is not None]
+        decisions = [decision_of(job, job.prepared) for job in jobs if job.prepared is not None]
         if not decisions:
             return
         try:
@@ -276,13 +280,13 @@ class WriteProtocol:
                 self._clock.sleep(0.2 * 2**look)
         raise AssertionError("unreachable")
 
-    def _publish(self, job: _Job) -> None:
+    def _publish(self, job: Job) -> None:
         self._faults.at("publish")
         transaction = job.transaction
         try:
             assert job.prepared is not None, "else there is nothing to publish"
             # No arm that publishes needs the base, which only reading rows does.
-            place = _place(job, job.prepared, transaction.version)
+            place = place_of(job, job.prepared, transaction.version)
             self._recovery.publish(transaction.dataset_id, transaction.id, transaction.arm, transaction.version, place)
         except (StorageError, Diverged, DatabaseUnavailable) as error:
             # The build stands: readers go through the ledger. Recovery publishes again before the next write.
@@ -293,7 +297,7 @@ class WriteProtocol:
                 error,
             )
 
-    def _abort(self, job: _Job, reason: str) -> None:
+    def _abort(self, job: Job, reason: str) -> None:
         """Remove what the job prepared and end its transaction; whatever that can't do, recovery does later."""
         transaction = job.transaction
         try:
@@ -318,70 +322,3 @@ class WriteProtocol:
             self._ledger.let_go(transaction.id, transaction.fence)
         except LakewardError as error:
             log.warning("the lease on dataset %s ends by itself: %s", transaction.dataset, error)
-
-
-@dataclass(frozen=True)
-class _Stream:
-    """A stream of rows, and whether it turned out to have none."""
-
-    reader: pa.RecordBatchReader
-    empty: bool
-
-
-def _unless_empty(reader: pa.RecordBatchReader) -> _Stream:
-    """Look for the first row. A compute without rows is known before anything is written."""
-    for batch in reader:
-        if batch.num_rows:
-            chained = itertools.chain([batch], reader)
-            return _Stream(pa.RecordBatchReader.from_batches(reader.schema, chained), empty=False)
-    return _Stream(pa.RecordBatchReader.from_batches(reader.schema, iter(())), empty=True)
-
-
-def _place(job: _Job, prepared: Prepared, base: int) -> tuple[TableRef, ArmVersion]:
-    """Return where a prepared version is, as decide records it. A first write's table is where it was prepared."""
-    namespace = job.table.iceberg_namespace or prepared.iceberg_namespace
-    held = ArmVersion(job.transaction.version, base, prepared.snapshot_id, prepared.parent_snapshot_id)
-    return replace(job.table, iceberg_namespace=namespace), held
-
-
-def _decision(job: _Job, prepared: Prepared) -> Decision:
-    return Decision(
-        transaction=job.transaction,
-        counts=prepared.counts,
-        next_row_id=prepared.next_row_id,
-        next_row_index=prepared.next_row_index,
-        rebases=prepared.rebases,
-        publishes=prepared.publishes,
-        snapshot_id=prepared.snapshot_id,
-        parent_snapshot_id=prepared.parent_snapshot_id,
-        iceberg_namespace=prepared.iceberg_namespace,
-        digest=prepared.digest,
-        resolution=job.output.resolution,
-    )
-
-
-def _result(job: _Job) -> WriteResult:
-    transaction, prepared = job.transaction, job.prepared
-    if prepared is None:
-        return WriteResult.nothing(
-            transaction.dataset,
-            transaction.verb,
-            transaction.parent_version,
-            transaction.parent_row_count,
-            transaction.build_id,
-        )
-    counts = prepared.counts
-    return WriteResult(
-        dataset=transaction.dataset,
-        version=transaction.version,
-        verb=transaction.verb,
-        rows_in=counts.rows_in,
-        rows_added=counts.added,
-        rows_updated=counts.updated,
-        rows_unchanged=counts.unchanged,
-        rows_deleted=counts.deleted,
-        rows_skipped=counts.skipped,
-        row_count=counts.row_count,
-        committed=True,
-        build_id=transaction.build_id,
-    )

@@ -13,9 +13,6 @@ from lakeward.control.tree import DatasetRecord
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import Digest
 
-VERBS = ("replace", "append")
-"""The write verbs that every arm has."""
-
 
 @dataclass(frozen=True)
 class ReadRequest:
@@ -44,9 +41,10 @@ class Output:
 
     Args:
         dataset: which one.
-        verb: how, one of `VERBS`.
-        rows: opens the stream of business columns in the dataset's Arrow schema; called once, when it is prepared.
-        allow_empty: lets `replace` write zero rows.
+        verb: how: the name of a `Verb`.
+        rows: opens the stream of what the verb takes (`Verb.input_schema`) in its Arrow schema; called once, when it is
+            prepared.
+        allow_empty: lets `replace` and `mirror` take zero rows.
         windows: per source dataset id, the versions that `rows` reads.
         fingerprint: what the pipeline that writes it means; None: no pipeline does.
         audit: looks at the prepared version and raises to refuse it; the digest that it returns, if any, is recorded.
@@ -76,8 +74,9 @@ class PreparedVersion:
 class WriteResult:
     """What a write did to one dataset.
 
-    `rows_in = rows_added + rows_updated + rows_unchanged + rows_skipped`. Where there was nothing to write, `version`
-    is the version that the dataset had before, and `committed` is False.
+    Every row of the input is counted once: `rows_in = rows_added + rows_updated + rows_unchanged + rows_skipped`, and
+    for `changes` and `delete`, whose input asks for deletions, `+ rows_deleted`. Where there was nothing to write,
+    `version` is the version that the dataset had before, and `committed` is False.
     """
 
     dataset: str
@@ -95,10 +94,18 @@ class WriteResult:
 
     @classmethod
     def nothing(
-        cls, dataset: str, verb: str, version: int, row_count: int, build_id: uuid.UUID | None = None
+        cls,
+        dataset: str,
+        verb: str,
+        version: int,
+        row_count: int,
+        build_id: uuid.UUID | None = None,
+        unchanged: int = 0,
+        skipped: int = 0,
     ) -> WriteResult:
         """Return the result of a write that had nothing to write; the dataset stays at `version`."""
-        return cls(dataset, version, verb, 0, 0, 0, 0, 0, 0, row_count, False, build_id)
+        rows_in = unchanged + skipped
+        return cls(dataset, version, verb, rows_in, 0, 0, unchanged, 0, skipped, row_count, False, build_id)
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from lakeward.control.records import ArmVersion, Counts
-from lakeward.errors import StorageError
-from lakeward.storage.arm import ArmContext, Prepared, Scan, StorageArm, WriteTask
+from lakeward.errors import StorageError, UsageError
+from lakeward.storage.arm import ArmContext, NothingToWrite, Prepared, Scan, StorageArm, WriteTask
 from lakeward.storage.duck import SOURCE
 from lakeward.storage.filters import quote_identifier, quote_list
 from lakeward.storage.identity import IdentityCounter, with_identity
 from lakeward.storage.table import TableRef
+from lakeward.storage.verbs import KEYED
 from lakeward.types.digest import Digest, digest_batches
 from lakeward.types.schema import IDENTITY_COLUMNS, VERSION
 from lakeward.types.table import arrow_schema
@@ -38,8 +39,10 @@ class InMemoryArm(StorageArm):
         self._lock = threading.Lock()
         self._versions: dict[tuple[int, int], Rows] = {}
 
-    def prepare(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared:
+    def prepare(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared | NothingToWrite:
         """Keep the rows under the transaction's version; no reader of another version sees them."""
+        if task.transaction.verb in KEYED:
+            raise UsageError(f"the {self.name} arm does not take {task.transaction.verb} writes")
         transaction = task.transaction
         copied = transaction.verb == "copy"
         replaces = copied or transaction.verb == "replace"

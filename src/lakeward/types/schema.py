@@ -17,6 +17,10 @@ VERSION = "__version"
 IDENTITY_COLUMNS = (ROW_INDEX, ROW_ID, CREATED_AT, VERSION)
 """The columns that the arms add, hidden unless asked for. Only these four names are reserved, in any case."""
 
+OP = "__op"
+"""In the rows of a `changes` write: what to do with each, one of `OPS`. The name is not reserved."""
+OPS = ("insert", "update", "delete")
+
 MAX_COLUMN_NAME_BYTES = 255
 MAX_COLUMNS = 1_600
 

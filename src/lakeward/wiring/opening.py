@@ -175,7 +175,7 @@ def _assemble(
     maintenance = Maintenance(
         tree, retention, recovery, made, lease_seconds=settings.ledger.lease_seconds, faults=faults
     )
-    protocol = WriteProtocol(tree, ledger, slots, made, recovery, clock=clock, ids=ids, faults=faults)
+    protocol = WriteProtocol(tree, ledger, slots, made, recovery, duck=duck, clock=clock, ids=ids, faults=faults)
     storage = Storage(tree, Routing(ledger, made, retention), protocol, RecordedDigests(database))
     engine = DuckDBEngine(
         memory_limit=settings.compute.memory_limit, threads=settings.compute.threads, temp_directory=scratch

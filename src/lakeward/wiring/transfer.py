@@ -16,7 +16,8 @@ from lakeward.sources.connectors.csv import CsvFile, CsvOptions, write_csv
 from lakeward.sources.connectors.parquet import write_parquet
 from lakeward.sources.file_formats import connector_for, file_connectors
 from lakeward.storage.facade import Storage
-from lakeward.storage.requests import VERBS, ReadRequest
+from lakeward.storage.requests import ReadRequest
+from lakeward.storage.verbs import verb_named
 from lakeward.types.conform import to_reader
 from lakeward.types.schema import Schema
 from lakeward.wiring.declaring import Declaration, declare
@@ -139,8 +140,7 @@ class Transfer:
             UnknownObject: the dataset does not exist and may not be made, or nothing reads the file.
             NameTaken: the dataset exists, and was declared otherwise.
         """
-        if request.mode not in VERBS:
-            raise UnknownObject(f"unknown write mode {request.mode!r}; there are {', '.join(VERBS)}")
+        verb_named(request.mode)
         file = _opened(request)
         existing = self._tree.find(request.dataset)
         if existing is None and not request.create:

@@ -101,7 +101,7 @@ def test_f01_bom_and_quoted_newlines_and_encodings(run: Run, place: Path) -> Non
         (["a.b.c", "t.txt"], 2, "t.txt"),
         (["a.b.new", "t.csv", "--no-create"], 2, "unknown dataset a.b.new"),
         (["a.b", "t.csv"], 2, "not a dataset's full name"),
-        (["a.b.c", "t.csv", "--mode", "upsert"], 2, "'upsert'"),
+        (["a.b.c", "t.csv", "--mode", "merge"], 2, "'merge'"),
         (["a.b.c", "t.csv", "--arm", "duck"], 2, "unknown arm 'duck'"),
         (["a.b.c", "t.csv", "--arm", "iceberg"], 2, "it is on the postgres arm"),
         (["a.b.c", "t.csv", "--columns", "id:string"], 2, "column 'id' is long there"),

@@ -107,7 +107,8 @@ def test_compaction_comes_before_the_writer(
     assert parent is not None
     moved = divergence.compacted(transaction, Compaction(12, parent, (3, 4)), uuid.uuid4())
     assert (moved.version, moved.parent_version) == (3, 2)
-    assert replace(moved, version=2, parent_version=1) == transaction
+    assert moved.parent_digest == (3, 4)
+    assert replace(moved, version=2, parent_version=1, parent_digest=None) == transaction
     assert head(database) == (2, 1)
     assert ledger.arm_version(dataset.id, "iceberg") == ArmVersion(2, 1, 12, 11)
     kinds = "SELECT version, kind, status, row_count, rows_unchanged, digest_high, digest_low"

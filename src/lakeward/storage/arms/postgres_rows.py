@@ -19,8 +19,8 @@ from psycopg import sql
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Counts
 from lakeward.control.retention import Retention
-from lakeward.errors import StorageError, UnknownVersion
-from lakeward.storage.arm import ArmContext, Prepared, Scan, StorageArm, WriteTask
+from lakeward.errors import StorageError, UnknownVersion, UsageError
+from lakeward.storage.arm import ArmContext, NothingToWrite, Prepared, Scan, StorageArm, WriteTask
 from lakeward.storage.arms.adbc_pool import AdbcPool
 from lakeward.storage.arms.postgres_upkeep import RowUpkeep
 from lakeward.storage.duck import BATCH_BYTES, SOURCE, as_schema
@@ -29,6 +29,7 @@ from lakeward.storage.identity import IDENTITY_FIELDS, IdentityCounter, with_ide
 from lakeward.storage.leftovers import Leftover, TidyTask
 from lakeward.storage.pump import prefetched
 from lakeward.storage.table import TableRef
+from lakeward.storage.verbs import KEYED
 from lakeward.types.digest import Digest, postgres_digest_sql
 from lakeward.types.jsonb import decode, encode_sql, read_columns, unpacked
 from lakeward.types.schema import CREATED_AT, IDENTITY_COLUMNS, ROW_ID, ROW_INDEX, VERSION, Schema
@@ -62,8 +63,10 @@ class PostgresRowsArm(StorageArm):
         self._duck = context.duck
         self._faults = context.faults
 
-    def prepare(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared:
+    def prepare(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared | NothingToWrite:
         """Insert the rows under the new version, chunk by chunk; no reader of another version sees them."""
+        if task.transaction.verb in KEYED:
+            raise UsageError(f"the {self.name} arm does not take {task.transaction.verb} writes")
         transaction = task.transaction
         replaces = transaction.verb in ("replace", "copy")
         counter = IdentityCounter(

@@ -11,8 +11,8 @@ from pyiceberg.table import Table
 from lakeward.control.divergence import Compaction
 from lakeward.control.records import ArmVersion, Counts
 from lakeward.control.retention import Retention
-from lakeward.errors import CatalogError, ConflictError, Diverged, StorageError, UnknownVersion
-from lakeward.storage.arm import ArmContext, ForeignHead, Prepared, Scan, StorageArm, Survey, WriteTask
+from lakeward.errors import CatalogError, ConflictError, Diverged, StorageError, UnknownVersion, UsageError
+from lakeward.storage.arm import ArmContext, ForeignHead, NothingToWrite, Prepared, Scan, StorageArm, Survey, WriteTask
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.files import RollingWriter
 from lakeward.storage.arms.iceberg.foreign import diverged, head_of, refused_columns, refused_rows
@@ -31,6 +31,7 @@ from lakeward.storage.filters import quote_identifier, quote_list
 from lakeward.storage.identity import IdentityCounter, with_identity
 from lakeward.storage.leftovers import Leftover, TidyTask
 from lakeward.storage.table import TableRef
+from lakeward.storage.verbs import KEYED
 from lakeward.types.digest import EMPTY, Digest, duckdb_digest_sql
 from lakeward.types.schema import IDENTITY_COLUMNS, VERSION
 from lakeward.types.table import arrow_schema
@@ -59,8 +60,10 @@ class IcebergArm(StorageArm):
         self._target_file_bytes = context.settings.target_file_bytes
         self._retention = Retention(context.database, context.settings.retained_versions)
 
-    def prepare(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared:
+    def prepare(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared | NothingToWrite:
         """Write data files, then one snapshot on the version's branch; `main` does not move."""
+        if task.transaction.verb in KEYED:
+            raise UsageError(f"the {self.name} arm does not take {task.transaction.verb} writes")
         if task.adopts is not None:
             return self._adopt(task, task.adopts)
         task, loaded, parent = self._open_for_write(task)

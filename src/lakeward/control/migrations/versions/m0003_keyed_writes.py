@@ -1,0 +1,49 @@
+"""Keyed writes: the key of each row of the Postgres arm as a number, and compaction as a kind of transaction."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "m0003"
+down_revision = "m0002"
+branch_labels = None
+depends_on = None
+
+_NO_KINDS = "ALTER TABLE lakeward.dataset_transactions DROP CONSTRAINT dataset_transactions_kind_check"
+_KINDS = """
+ALTER TABLE lakeward.dataset_transactions
+    ADD CONSTRAINT dataset_transactions_kind_check CHECK (kind IN ('write', 'copy', 'adopt', 'compact'))
+"""
+_OLD_KINDS = """
+ALTER TABLE lakeward.dataset_transactions
+    ADD CONSTRAINT dataset_transactions_kind_check CHECK (kind IN ('write', 'copy', 'adopt'))
+"""
+# Nothing has filled the old column, and so nothing is lost with it.
+_KEY = """
+ALTER TABLE lakeward.dataset_rows DROP COLUMN key;
+ALTER TABLE lakeward.dataset_rows ADD COLUMN key bigint;
+"""
+# Finds the rows of a dataset's head by their key. Replaced rows are not in it, so that it does not grow with history.
+_KEY_INDEX = "CREATE INDEX dataset_rows_key ON lakeward.dataset_rows (dataset_id, key) WHERE until IS NULL"
+# How the dataset's Iceberg table is partitioned when it is made, as texts like `bucket(16, id)`.
+_PARTITION = "ALTER TABLE lakeward.datasets ADD COLUMN partition_by text[] NOT NULL DEFAULT '{}'"
+
+
+def upgrade() -> None:
+    """Make the key a number that has an index, and let compactions into the ledger."""
+    op.execute(_NO_KINDS)
+    op.execute(_KINDS)
+    op.execute(_KEY)
+    op.execute(_KEY_INDEX)
+    op.execute(_PARTITION)
+
+
+def downgrade() -> None:
+    """Take that back. The ledger's compactions become adopted ones, which an older Lakeward knows."""
+    op.execute("UPDATE lakeward.dataset_transactions SET kind = 'adopt' WHERE kind = 'compact'")
+    op.execute(_NO_KINDS)
+    op.execute(_OLD_KINDS)
+    op.execute("DROP INDEX lakeward.dataset_rows_key")
+    op.execute("ALTER TABLE lakeward.dataset_rows DROP COLUMN key")
+    op.execute("ALTER TABLE lakeward.dataset_rows ADD COLUMN key bytea")
+    op.execute("ALTER TABLE lakeward.datasets DROP COLUMN partition_by")

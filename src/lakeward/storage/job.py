@@ -1,0 +1,116 @@
+"""One output of a build on its way through the protocol: what each step adds to it, and what decide makes of it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from lakeward.control.ledger import ROWLESS_KINDS
+from lakeward.control.records import ArmVersion, Decision, OpenTransaction
+from lakeward.storage.arm import Delta, NothingToWrite, Prepared
+from lakeward.storage.requests import Output, WriteResult
+from lakeward.storage.table import TableRef
+from lakeward.storage.verbs import VERBS
+from lakeward.types.digest import EMPTY, Digest
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream of rows, and whether it turned out to have none."""
+
+    reader: pa.RecordBatchReader
+    empty: bool
+
+
+@dataclass
+class Job:
+    """One output on its way through the steps."""
+
+    output: Output
+    transaction: OpenTransaction
+    table: TableRef
+    batches: Stream | None = None
+    prepared: Prepared | None = None
+    nothing: NothingToWrite = field(default_factory=NothingToWrite)
+    """What became of the input's rows where nothing is prepared."""
+
+
+def unless_empty(reader: pa.RecordBatchReader) -> Stream:
+    """Look for the first row. A compute without rows is known before anything is written."""
+    for batch in reader:
+        if batch.num_rows:
+            chained = itertools.chain([batch], reader)
+            return Stream(pa.RecordBatchReader.from_batches(reader.schema, chained), empty=False)
+    return Stream(pa.RecordBatchReader.from_batches(reader.schema, iter(())), empty=True)
+
+
+def clears(verb: str) -> bool:
+    """Say whether a write by zero rows would empty the dataset."""
+    return verb in VERBS and VERBS[verb].clears
+
+
+def digest_of(transaction: OpenTransaction, delta: Delta | None) -> tuple[int, int] | None:
+    """Return the digest of a prepared version, if that of its parent is known and what the write did to it."""
+    parent, rows = transaction.parent_digest, transaction.parent_row_count
+    if transaction.kind in ROWLESS_KINDS:
+        return parent
+    if delta is None or (parent is None and rows):
+        return None
+    digest = (Digest(rows, *parent) if parent else EMPTY) + delta.added - delta.removed
+    return digest.high, digest.low
+
+
+def place_of(job: Job, prepared: Prepared, base: int) -> tuple[TableRef, ArmVersion]:
+    """Return where a prepared version is, as decide records it. A first write's table is where it was prepared."""
+    namespace = job.table.iceberg_namespace or prepared.iceberg_namespace
+    held = ArmVersion(job.transaction.version, base, prepared.snapshot_id, prepared.parent_snapshot_id)
+    return replace(job.table, iceberg_namespace=namespace), held
+
+
+def decision_of(job: Job, prepared: Prepared) -> Decision:
+    """Return what decide is asked to record of a prepared version."""
+    return Decision(
+        transaction=job.transaction,
+        counts=prepared.counts,
+        next_row_id=prepared.next_row_id,
+        next_row_index=prepared.next_row_index,
+        rebases=prepared.rebases,
+        publishes=prepared.publishes,
+        snapshot_id=prepared.snapshot_id,
+        parent_snapshot_id=prepared.parent_snapshot_id,
+        iceberg_namespace=prepared.iceberg_namespace,
+        digest=prepared.digest,
+        resolution=job.output.resolution,
+    )
+
+
+def result_of(job: Job) -> WriteResult:
+    """Return what the caller of a build that stands is told of one output."""
+    transaction, prepared = job.transaction, job.prepared
+    if prepared is None:
+        return WriteResult.nothing(
+            transaction.dataset,
+            transaction.verb,
+            transaction.parent_version,
+            transaction.parent_row_count,
+            transaction.build_id,
+            job.nothing.unchanged,
+            job.nothing.skipped,
+        )
+    counts = prepared.counts
+    return WriteResult(
+        dataset=transaction.dataset,
+        version=transaction.version,
+        verb=transaction.verb,
+        rows_in=counts.rows_in,
+        rows_added=counts.added,
+        rows_updated=counts.updated,
+        rows_unchanged=counts.unchanged,
+        rows_deleted=counts.deleted,
+        rows_skipped=counts.skipped,
+        row_count=counts.row_count,
+        committed=True,
+        build_id=transaction.build_id,
+    )

@@ -1,0 +1,36 @@
+"""The digest of rows while they stream by on their way to an arm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from lakeward.storage.duck import Duck
+from lakeward.types.digest import EMPTY, Digest, digest_batches
+from lakeward.types.schema import Schema
+
+
+class RunningDigest:
+    """Hashes the batches of a stream as they are read.
+
+    Args:
+        duck: hashes them.
+        schema: the business columns, which are those of the batches.
+    """
+
+    def __init__(self, duck: Duck, schema: Schema) -> None:
+        self._duck = duck
+        self._schema = schema
+        self.digest: Digest = EMPTY
+
+    def over(self, batches: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """Return the same stream; when it is read to the end, `digest` is that of all its rows."""
+
+        def hashed() -> Iterator[pa.RecordBatch]:
+            with self._duck.session() as connection:
+                for batch in batches:
+                    self.digest += digest_batches(self._schema, [batch], connection=connection)
+                    yield batch
+
+        return pa.RecordBatchReader.from_batches(batches.schema, hashed())
