@@ -17,6 +17,7 @@ from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.files import RollingWriter
 from lakeward.storage.arms.iceberg.foreign import diverged, head_of, refused_columns, refused_rows
 from lakeward.storage.arms.iceberg.foreign_rows import ForeignRows, Numbering
+from lakeward.storage.arms.iceberg.producers import Appends, Replaces
 from lakeward.storage.arms.iceberg.scans import FileScan, plan
 from lakeward.storage.arms.iceberg.tables import (
     BUILD_PROPERTY,
@@ -121,8 +122,7 @@ class IcebergArm(StorageArm):
             table,
             transaction.version,
             parent,
-            writer.files,
-            replaces=replaces,
+            Replaces(writer.files) if replaces else Appends(writer.files),
             properties={
                 DATASET_PROPERTY: str(table.uid),
                 VERSION_PROPERTY: str(transaction.version),

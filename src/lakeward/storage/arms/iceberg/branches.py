@@ -8,8 +8,8 @@ publishing that `main` is at the parent. Three traps of PyIceberg 0.12 that this
 * A write to a branch that does not exist makes one without a parent: the new rows alone. So the branch is created in
   the same commit, before the write.
 * Its retry after a lost race rebuilds the snapshot but not the branch's creation, which is that trap again. So our
-  snapshots are never handed to its retry, which also deletes their manifests when it gives up; we retry ourselves, from
-  fresh metadata, and delete nothing.
+  snapshots are never handed to its retry (see `producers`), which also deletes their manifests when it gives up; we
+  retry ourselves, from fresh metadata, and delete nothing.
 * It asserts `main` against whatever was loaded last, which after a refresh is somebody else's commit. So it is compared
   with the parent that the ledger recorded, by the arm's `accept`, which lets a mere compaction of that pass.
 """
@@ -17,14 +17,12 @@ publishing that `main` is at the parent. Three traps of PyIceberg 0.12 that this
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus, ManifestFile
-from pyiceberg.table import Table, Transaction
+from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.snapshots import Operation, ancestors_of
+from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.table.update import (
     AssertCurrentSchemaId,
     AssertDefaultSpecId,
@@ -33,16 +31,11 @@ from pyiceberg.table.update import (
     TableRequirement,
     TableUpdate,
 )
-from pyiceberg.table.update.snapshot import (
-    ExpireSnapshots,
-    ManageSnapshots,
-    _MergeAppendFiles,
-    _OverwriteFiles,
-    _SnapshotProducer,
-)
+from pyiceberg.table.update.snapshot import ExpireSnapshots, ManageSnapshots
 
 from lakeward.errors import Diverged
 from lakeward.storage.arms.iceberg.foreign import descends
+from lakeward.storage.arms.iceberg.producers import Appends, Change
 from lakeward.storage.arms.iceberg.scans import schema_of
 from lakeward.storage.arms.iceberg.transactions import LeanTransaction
 from lakeward.storage.arms.iceberg.trouble import settle
@@ -70,9 +63,8 @@ def prepare(
     table: TableRef,
     version: int,
     parent: int,
-    files: Sequence[DataFile],
+    change: Change,
     *,
-    replaces: bool,
     properties: dict[str, str],
     accept: Accept,
 ) -> tuple[int, int]:
@@ -83,8 +75,7 @@ def prepare(
         table: the dataset.
         version: the version that is prepared.
         parent: the snapshot of the last committed version, which `main` should be at.
-        files: the new data files.
-        replaces: whether they take the place of all others, or join them.
+        change: what the snapshot does to the files of the one before.
         properties: for the snapshot's summary.
         accept: says which snapshot may take the parent's place, if `main` is not at the parent.
 
@@ -104,15 +95,7 @@ def prepare(
         transaction = LeanTransaction(loaded)
         updates, requirements = transaction._set_ref_snapshot(start, branch, "branch")
         transaction._stage(updates, requirements)
-        producer = (_ReplaceAll if replaces else _Append)(
-            operation=Operation.OVERWRITE if replaces else Operation.APPEND,
-            transaction=transaction,
-            io=loaded.io,
-            snapshot_properties=properties,
-            branch=branch,
-        )
-        for file in files:
-            producer.append_data_file(file)
+        producer = change.producer(transaction, properties, branch)
         producer.commit()
         transaction.commit_transaction()
         return producer.snapshot_id, start
@@ -219,13 +202,7 @@ def restore_columns(load: Callable[[], Table], table: TableRef, snapshot: int) -
 def commit_root(table: Table, properties: dict[str, str]) -> None:
     """Commit an empty first snapshot to `main` of a table that has none."""
     transaction = LeanTransaction(table)
-    _Append(
-        operation=Operation.APPEND,
-        transaction=transaction,
-        io=table.io,
-        snapshot_properties=properties,
-        branch=MAIN_BRANCH,
-    ).commit()
+    Appends(()).producer(transaction, properties, MAIN_BRANCH).commit()
     transaction.commit_transaction()
 
 
@@ -262,44 +239,3 @@ def is_published(table: Table, snapshot: int, parent: int | None) -> bool:
         if each.snapshot_id in (snapshot, parent):
             return each.snapshot_id == snapshot
     return False
-
-
-class _OurCommit(_SnapshotProducer[Any]):
-    """A snapshot that PyIceberg's retry doesn't know, and so can't rebuild without its branch."""
-
-    _transaction: Transaction
-
-    def commit(self) -> None:
-        self._transaction._apply(*self._commit())
-
-
-class _Append(_OurCommit, _MergeAppendFiles):
-    """The files join those of the parent. Once there are many manifests, they are merged to one."""
-
-
-class _ReplaceAll(_OurCommit, _OverwriteFiles):
-    """The files take the place of all those of the parent: one snapshot, with no empty state between."""
-
-    def _existing_manifests(self) -> list[ManifestFile]:
-        return []
-
-    def _deleted_entries(self) -> list[ManifestEntry]:
-        parent = self._transaction.table_metadata.snapshot_by_id(self._parent_snapshot_id or 0)
-        assert parent is not None
-        removed: list[ManifestEntry] = []
-        for manifest in parent.manifests(io=self._io):
-            for entry in manifest.fetch_manifest_entry(io=self._io, discard_deleted=True):
-                # Delete files go with their data files: without a manifest that names them they are gone.
-                if entry.data_file.content != DataFileContent.DATA:
-                    continue
-                self._deleted_data_files.add(entry.data_file)
-                removed.append(
-                    ManifestEntry.from_args(
-                        status=ManifestEntryStatus.DELETED,
-                        snapshot_id=self._snapshot_id,
-                        sequence_number=entry.sequence_number,
-                        file_sequence_number=entry.file_sequence_number,
-                        data_file=entry.data_file,
-                    )
-                )
-        return removed
