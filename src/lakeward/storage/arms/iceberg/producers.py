@@ -75,6 +75,7 @@ class OurCommit(_SnapshotProducer[Any]):
     _transaction: Transaction
 
     def commit(self) -> None:
+        """Stage the snapshot in the transaction, which commits it."""
         self._transaction._apply(*self._commit())
 
 
