@@ -80,13 +80,18 @@ class Dataset:
         Args:
             rows: an Arrow table, batch or reader, a DuckDB relation or anything else that exports an Arrow stream, or
                 an iterable of dicts. Columns are matched by name; values are converted only without loss.
-            mode: `append` or `replace`.
-            allow_empty: lets `replace` write zero rows. Otherwise no rows: nothing is committed.
+            mode: `append` or `replace`, which look at no key; or by the primary key: `append_new` (rows whose key is
+                not there), `upsert` (update those that differ, add the others), `mirror` (as `upsert`, and delete the
+                rows that are not among these), `changes` (each row says by its column `__op` whether it is an `insert`,
+                `update` or `delete`) and `delete` (the key columns of rows that are to go).
+            allow_empty: lets `replace` and `mirror` take zero rows. Otherwise no rows: nothing is committed.
 
         Returns:
-            The version and the counts of rows; `rows_in = added + updated + unchanged + skipped`.
+            The version and the counts of rows; `rows_in = added + updated + unchanged + skipped`, for `changes` and
+            `delete` `+ deleted`. A keyed write that changes no row commits nothing.
 
         Raises:
+            DuplicateKey: a key comes twice in the rows, or the dataset holds one of them twice. Nothing was written.
             ValueRefused: a value can't be stored without loss; names its row, column and key. Nothing was written.
             ColumnMismatch: the columns are not the dataset's. Nothing was written.
             ConflictError: somebody else holds or changed the dataset. Nothing was written.
@@ -94,6 +99,8 @@ class Dataset:
         Example:
             >>> orders.write([{"id": 1, "note": "first"}, {"id": 2, "note": None}]).row_count
             2
+            >>> orders.write([{"id": 2, "note": "second"}, {"id": 3, "note": None}], mode="upsert").rows_updated
+            1
         """
         return self._rooms.storage.write(self._known, rows, verb=mode, writer="dataset.write", allow_empty=allow_empty)
 

@@ -19,7 +19,7 @@ from lakeward.storage.facade import Storage
 from lakeward.storage.requests import ReadRequest
 from lakeward.storage.verbs import verb_named
 from lakeward.types.conform import to_reader
-from lakeward.types.schema import Schema
+from lakeward.types.schema import OP, Schema
 from lakeward.wiring.declaring import Declaration, declare
 
 WRITER = "dataset.import"
@@ -40,11 +40,12 @@ class ImportRequest:
         columns: type texts by column; empty: the dataset's, or those that a scan of the whole file proposes.
         primary_key: of a dataset that is made.
         arm: of a dataset that is made; None: `postgres`.
-        mode: `append` or `replace`.
+        mode: the name of a write verb; see `lakeward.storage.verbs`. For `changes` the file has a column `__op`, for
+            `delete` it has the key columns alone.
         create: make the dataset if it does not exist.
         format: the connector's name; None: by the file's suffix.
         options: how the file is written. For CSV: `delimiter`, `quote`, `header`, `null_markers`, `encoding`.
-        allow_empty: lets `replace` write zero rows.
+        allow_empty: lets `replace` and `mirror` take zero rows.
     """
 
     dataset: str
@@ -88,12 +89,18 @@ class ImportPlan:
         target = f"{self.declaration.name} on the {existing.arm if existing else self.declaration.arm} arm"
         if existing is not None and request.mode == "replace":
             target += f", instead of its {existing.row_count:,} rows"
+        elif existing is not None and verb_named(request.mode).clears:
+            target += f", and delete those of its {existing.row_count:,} rows that the file does not have"
         return [*self.declaration.actions(), f"{request.mode} {rows} of {request.path} to {target}, as one new version"]
 
 
 @dataclass(frozen=True)
 class ImportResult:
-    """What an import did; `rows_read` and `rows_written` are equal."""
+    """What an import did; `rows_read` and `rows_written` are equal: no row of the file is lost on the way.
+
+    What became of them: `rows_written = rows_added + rows_updated + rows_unchanged + rows_skipped`, for `changes` and
+    `delete` `+ rows_deleted`.
+    """
 
     dataset: str
     path: str
@@ -101,6 +108,11 @@ class ImportResult:
     mode: str
     rows_read: int
     rows_written: int
+    rows_added: int
+    rows_updated: int
+    rows_unchanged: int
+    rows_deleted: int
+    rows_skipped: int
     version: int
     row_count: int
     committed: bool
@@ -140,14 +152,23 @@ class Transfer:
             UnknownObject: the dataset does not exist and may not be made, or nothing reads the file.
             NameTaken: the dataset exists, and was declared otherwise.
         """
-        verb_named(request.mode)
+        verb = verb_named(request.mode)
         file = _opened(request)
         existing = self._tree.find(request.dataset)
-        if existing is None and not request.create:
+        if existing is None and (verb.removes or not request.create):
             self._tree.dataset(request.dataset)
         if existing is not None:
+            verb.check(existing.schema, existing.name)
             return ImportPlan(request, self._existing(request, existing), file, None)
+        if verb.keyed and not request.primary_key:
+            raise UsageError(
+                f"{verb.name} matches rows by a primary key, and the new dataset {request.dataset} has none",
+                safe="nothing was changed",
+                next_step="name the key columns: --key",
+            )
         rows, columns = _scan(file, request.columns, progress)
+        if verb.per_row:
+            columns = {name: type_ for name, type_ in columns.items() if name != OP}
         declaration = declare(self._tree, request.dataset, columns, request.primary_key, request.arm)
         return ImportPlan(request, declaration, file, rows)
 
@@ -159,7 +180,8 @@ class Transfer:
             ConflictError: somebody else holds the dataset.
         """
         request = plan.request
-        types = {column.name: str(column.type) for column in plan.declaration.schema.columns}
+        taken = verb_named(request.mode).input_schema(plan.declaration.schema)
+        types = {column.name: str(column.type) for column in taken.columns}
         try:
             reader = plan.file.read(types)
         except DataError as error:
@@ -171,7 +193,7 @@ class Transfer:
         try:
             written = self._storage.write(
                 record,
-                to_reader(rows, record.schema, dataset=record.name),
+                to_reader(rows, taken, dataset=record.name),
                 verb=request.mode,
                 writer=WRITER,
                 allow_empty=request.allow_empty,
@@ -197,6 +219,11 @@ class Transfer:
             mode=request.mode,
             rows_read=counted.rows,
             rows_written=written.rows_in,
+            rows_added=written.rows_added,
+            rows_updated=written.rows_updated,
+            rows_unchanged=written.rows_unchanged,
+            rows_deleted=written.rows_deleted,
+            rows_skipped=written.rows_skipped,
             version=written.version,
             row_count=written.row_count,
             committed=written.committed,

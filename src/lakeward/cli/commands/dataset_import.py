@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,10 @@ from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 from lakeward.cli.text import counted
+from lakeward.storage.verbs import VERBS
+
+if TYPE_CHECKING:
+    from lakeward.wiring.transfer import ImportResult
 
 NullOption = Annotated[
     list[str] | None,
@@ -23,6 +27,7 @@ NullOption = Annotated[
 DelimiterOption = Annotated[
     str | None, typer.Option("--delimiter", metavar="CHAR", help="CSV: what separates fields; a comma.")
 ]
+ModeOption = Annotated[str, typer.Option("--mode", metavar="MODE", help=f"How: {', '.join(VERBS)}.")]
 EncodingOption = Annotated[
     str | None, typer.Option("--encoding", metavar="NAME", help="CSV: utf-8 (default), utf-16 or latin-1.")
 ]
@@ -59,7 +64,7 @@ def import_file(
     column: ColumnOption = None,
     key: KeyOption = None,
     arm: ArmOption = None,
-    mode: Annotated[str, typer.Option("--mode", metavar="MODE", help="append or replace.")] = "append",
+    mode: ModeOption = "append",
     null: NullOption = None,
     delimiter: DelimiterOption = None,
     encoding: EncodingOption = None,
@@ -69,15 +74,18 @@ def import_file(
     ] = None,
     create: Annotated[bool, typer.Option("--create/--no-create", help="Make the dataset if it does not exist.")] = True,
     allow_empty: Annotated[
-        bool, typer.Option("--allow-empty", help="Let replace leave the dataset without rows.")
+        bool, typer.Option("--allow-empty", help="Let replace or mirror leave the dataset without rows.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Import a file: all of its rows, or none.
 
-    Every row becomes visible at once. Types are the dataset's; of a new one those declared, or else proposed by reading
-    the whole file. No value is changed: what does not fit its type is refused with line and column, and the dataset
-    stays as it was.
+    Every row becomes visible at once. append and replace look at no key. The others match rows by the primary key:
+    append_new skips keys that are there, upsert updates them, mirror also deletes those that the file does not have,
+    changes does what each row's column __op says (insert, update or delete), delete takes a file of keys.
+
+    Types are the dataset's; of a new one those declared, or else proposed by reading the whole file. No value is
+    changed: what does not fit its type is refused with line and column, and the dataset stays as it was.
     """
     how: dict[str, Any] = {
         "columns": parse_columns(columns, column or []),
@@ -102,9 +110,23 @@ def import_file(
     lines.append(
         f"{counted(result.rows_read, 'row')} read = {counted(result.rows_written, 'row')} written, in {seconds:.1f} s"
     )
+    if VERBS[mode].keyed:
+        lines.append(", ".join(f"{counted(count, 'row')} {what}" for what, count in _counts(result).items()))
     if result.committed:
         lines.append(f"dataset {result.dataset} is at version {result.version} with {counted(result.row_count, 'row')}")
     else:
         lines.append(f"nothing to write: dataset {result.dataset} stays at version {result.version}")
     steps = [lakeward("dataset", "preview", result.dataset)]
     session.show({**result.to_json(), "seconds": round(seconds, 3)}, lines, steps)
+
+
+def _counts(result: ImportResult) -> dict[str, int]:
+    """Return what became of the rows; what became of none is left out, unless nothing else is there."""
+    counts = {
+        "added": result.rows_added,
+        "updated": result.rows_updated,
+        "unchanged": result.rows_unchanged,
+        "deleted": result.rows_deleted,
+        "skipped": result.rows_skipped,
+    }
+    return {what: count for what, count in counts.items() if count} or {"changed": 0}
