@@ -206,10 +206,6 @@ class PostgresRowsArm(StorageArm):
         target: pa.Schema,
         conjuncts: Sequence[Conjunct],
     ) -> pa.RecordBatchReader:
-        select = [
-            read_columns(columns, columns.names, sql.Identifier("document")),
-            *(_IDENTITY_SQL[name] for name in identity),
-        ]
         where: list[sql.Composable] = [
             _INTEGER.format(
                 name=sql.Literal(conjunct.column),
@@ -226,6 +222,33 @@ class PostgresRowsArm(StorageArm):
             for conjunct in conjuncts
             if conjunct.column in _IDENTITY_SQL
         ]
+        rows = _visible(table, version, since, counters)
+        return self._stream(table, (version,), rows, columns, identity, target, where)
+
+    def _stream(
+        self,
+        table: TableRef,
+        versions: Sequence[ArmVersion],
+        rows: sql.Composable,
+        columns: Schema,
+        identity: Sequence[str],
+        target: pa.Schema,
+        where: Sequence[sql.Composable] = (),
+    ) -> pa.RecordBatchReader:
+        """Stream what a query of `dataset_rows` gives, decoded.
+
+        Args:
+            table: the dataset.
+            versions: those that the query needs; they must not have expired before it begins.
+            rows: the query.
+            columns, identity: what to read of its rows.
+            target: the Arrow schema of that.
+            where: conditions on `document`, each row's JSON.
+        """
+        select = [
+            *([read_columns(columns, columns.names, sql.Identifier("document"))] if columns.columns else []),
+            *(_IDENTITY_SQL[name] for name in identity),
+        ]
         # A document of more than 2 kB is stored compressed, and every `->>` on it would unpack it again. The quoted
         # offset keeps the planner from copying the unpacking into each of them.
         query = sql.SQL(
@@ -233,7 +256,7 @@ class PostgresRowsArm(StorageArm):
         ).format(
             sql.SQL(", ").join(select),
             unpacked(sql.Identifier("data")),
-            _visible(table, version, since, counters),
+            rows,
             sql.SQL(" AND ").join(where or [sql.SQL("true")]),
         )
         width = len(columns.columns)
@@ -244,7 +267,8 @@ class PostgresRowsArm(StorageArm):
                 with self._readers.executed(query.as_string()) as cursor:
                     # What this statement sees, it sees to its end. But was everything still there when it began?
                     if time.monotonic() - resolved > LATE_SECONDS:
-                        self._check_not_expired(table, version)
+                        for version in versions:
+                            self._check_not_expired(table, version)
                     for batch in cursor.fetch_record_batch():
                         business = decode(batch.select(range(width)), columns)
                         arrays = [*business.columns, *batch.columns[width:]]
