@@ -94,9 +94,9 @@ class StagedBatch:
                 f'CREATE TEMP TABLE {BATCH} AS SELECT "{_POSITION}\x01" AS position, {removes} AS removes, '
                 f"{', '.join(columns)}{operation} FROM {_INCOMING}"
             )
-        row = self._connection.execute(f"SELECT count(*), count(*) FILTER (WHERE removes) FROM {BATCH}").fetchone()
-        assert row is not None
-        self.rows, self.removing = row
+        # Every result is fetched to its end: until then the connection does nothing else.
+        counted = self._connection.execute(f"SELECT count(*), count(*) FILTER (WHERE removes) FROM {BATCH}").fetchall()
+        ((self.rows, self.removing),) = counted
         if self._verb.per_row:
             self._check_operations()
         self._check_duplicates()
@@ -116,11 +116,10 @@ class StagedBatch:
 
     def _check_operations(self) -> None:
         allowed = ", ".join(f"'{each}'" for each in OPS)
-        row = self._connection.execute(
+        found = self._connection.execute(
             f"SELECT position, op FROM {BATCH} WHERE op IS NULL OR op NOT IN ({allowed}) ORDER BY position LIMIT 1"
-        ).fetchone()
-        if row is not None:
-            position, value = row
+        ).fetchall()
+        for position, value in found:
             raise ValueRefused(
                 f"dataset {self._table.name}: row {position + 1}, column {OP!r}: value {show(value)} is none of "
                 f"{', '.join(OPS)}",
@@ -147,9 +146,7 @@ class StagedBatch:
         return [{name: show(table[name][row]) for name in table.column_names} for row in range(table.num_rows)]
 
     def _duplicates(self, keys: Sequence[dict[str, Any]], where: str, count: str) -> DuplicateKey:
-        row = self._connection.execute(count).fetchone()
-        assert row is not None
-        total = int(row[0])
+        ((total,),) = self._connection.execute(count).fetchall()
         shown = "; ".join(", ".join(f"{name}={value}" for name, value in key.items()) for key in keys)
         more = f" and {total - len(keys):,} more" if total > len(keys) else ""
         what = f"the input has {'a key' if total == 1 else f'{total:,} keys'} more than once: {shown}{more}"
