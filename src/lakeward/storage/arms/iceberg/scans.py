@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlparse
 
@@ -60,23 +59,47 @@ def plan(
         scan: its `since` and `where` leave out files whose bounds exclude them; rows are not filtered here.
         deletes: what to call the table of deleted rows, if there are any.
     """
-    table = _as_written(table, snapshot_id)
+    table = as_written(table, snapshot_id)
     tasks = list(table.scan(row_filter=_file_filter(scan), snapshot_id=snapshot_id).plan_files())
     if not tasks:
         return None
-    written = file_schema(table.schema())
-    read = [_column(table, schema, name, written) for name in [*schema.names, *IDENTITY_COLUMNS] if name in columns]
-    files = ", ".join(_literal(_glob_free(local_path(task.file.file_path))) for task in tasks)
-    deleted = _deleted_rows(table, tasks)
-    options = f"schema = MAP {{{', '.join(column.entry for column in read)}}}"
-    select = ", ".join(column.expression for column in read)
+    files = [local_path(task.file.file_path) for task in tasks]
+    deleted = deleted_rows(table, tasks)
     if deleted is None:
-        return FileScan(f"SELECT {select} FROM read_parquet([{files}], {options}) AS t", {})
-    return FileScan(
-        f"SELECT {select} FROM read_parquet([{files}], {options}, filename = true, file_row_number = true) AS t "
-        f"ANTI JOIN {quote_identifier(deletes)} AS d ON d.file = t.filename AND d.position = t.file_row_number",
-        {deletes: deleted},
-    )
+        return FileScan(select_rows(table, schema, columns, files), {})
+    return FileScan(select_rows(table, schema, columns, files, without(deletes)), {deletes: deleted})
+
+
+def select_rows(
+    table: Table,
+    schema: Schema,
+    columns: Iterable[str],
+    files: Sequence[str],
+    joins: str = "",
+    more: Sequence[str] = (),
+) -> str:
+    """Return a DuckDB query over data files.
+
+    Args:
+        table: the table, under the columns of the snapshot.
+        schema: the dataset's columns.
+        columns: business and identity columns to read.
+        files: local paths; at least one.
+        joins: what the files' rows, `t`, are joined with; `t` then has `filename` and `file_row_number`.
+        more: expressions to select besides.
+    """
+    written, wanted = file_schema(table.schema()), set(columns)
+    read = [_column(table, schema, name, written) for name in [*schema.names, *IDENTITY_COLUMNS] if name in wanted]
+    paths = ", ".join(_literal(_glob_free(path)) for path in files)
+    options = f"schema = MAP {{{', '.join(column.entry for column in read)}}}"
+    options += ", filename = true, file_row_number = true" if joins else ""
+    select = ", ".join([*(column.expression for column in read), *more])
+    return f"SELECT {select} FROM read_parquet([{paths}], {options}) AS t {joins}"
+
+
+def without(deletes: str) -> str:
+    """Return the join that leaves out the rows which a table of `deleted_rows` names."""
+    return f"ANTI JOIN {quote_identifier(deletes)} AS d ON d.file = t.filename AND d.position = t.file_row_number"
 
 
 def schema_of(table: Table, snapshot: Snapshot) -> IcebergSchema:
@@ -86,7 +109,7 @@ def schema_of(table: Table, snapshot: Snapshot) -> IcebergSchema:
     return current if snapshot.schema_id is None else known.get(snapshot.schema_id, current)
 
 
-def _as_written(table: Table, snapshot_id: int) -> Table:
+def as_written(table: Table, snapshot_id: int) -> Table:
     """Return the table under the columns of a snapshot: another engine may have renamed or dropped some since."""
     snapshot = table.metadata.snapshot_by_id(snapshot_id)
     if snapshot is None or schema_of(table, snapshot).schema_id == table.schema().schema_id:
@@ -147,19 +170,18 @@ def _column(table: Table, schema: Schema, name: str, written: IcebergSchema) -> 
     return _Column(entry, f"{expression} AS {quote_identifier(name)}")
 
 
-def _deleted_rows(table: Table, tasks: Iterable[FileScanTask]) -> pa.Table | None:
-    """Return the file and position of every deleted row, or None if there are none."""
+def deleted_rows(table: Table, tasks: Iterable[FileScanTask]) -> pa.Table | None:
+    """Return the local path and position of every deleted row (`file`, `position`), or None if there are none."""
     deletes = _read_all_delete_files(table.io, tasks)
     if not deletes:
         return None
-    files = [[local_path(path)] * sum(len(array) for array in arrays) for path, arrays in deletes.items()]
-    positions = [chunk.cast(pa.int64()) for arrays in deletes.values() for array in arrays for chunk in array.chunks]
-    return pa.table(
-        {
-            "file": pa.array(itertools.chain.from_iterable(files), pa.string()),
-            "position": pa.chunked_array(positions, pa.int64()),
-        }
-    )
+    files: list[pa.Array] = []
+    positions: list[pa.Array] = []
+    for path, arrays in deletes.items():
+        chunks = [chunk.cast(pa.int64()) for array in arrays for chunk in array.chunks]
+        files += [pa.repeat(pa.scalar(local_path(path), pa.string()), len(chunk)) for chunk in chunks]
+        positions += chunks
+    return pa.table({"file": pa.chunked_array(files, pa.string()), "position": pa.chunked_array(positions, pa.int64())})
 
 
 def _literal(text: str) -> str:
