@@ -77,7 +77,10 @@ class ArmVersion:
 
 @dataclass(frozen=True)
 class Counts:
-    """What a write did. `rows_in = added + updated + unchanged + skipped`; `row_count` is the dataset's new total."""
+    """What a write did; `row_count` is the dataset's new total.
+
+    `rows_in = added + updated + unchanged + skipped`, and `+ deleted` for `changes` and `delete`.
+    """
 
     rows_in: int
     added: int

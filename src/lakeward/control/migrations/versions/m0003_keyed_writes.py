@@ -18,6 +18,22 @@ _OLD_KINDS = """
 ALTER TABLE lakeward.dataset_transactions
     ADD CONSTRAINT dataset_transactions_kind_check CHECK (kind IN ('write', 'copy', 'adopt'))
 """
+_NO_SUM = "ALTER TABLE lakeward.dataset_transactions DROP CONSTRAINT committed_is_complete"
+# The input of these two verbs asks for deletions, so that its rows are among the deleted ones.
+_SUM = """
+ALTER TABLE lakeward.dataset_transactions ADD CONSTRAINT committed_is_complete CHECK (
+    status <> 'committed' OR (committed_at IS NOT NULL AND row_count IS NOT NULL AND rows_deleted IS NOT NULL
+        AND coalesce(rows_in = rows_added + rows_updated + rows_unchanged + rows_skipped
+            + CASE WHEN verb IN ('changes', 'delete') THEN rows_deleted ELSE 0 END, false))
+)
+"""
+# Not for what is in the ledger already: it has been committed, and stays.
+_OLD_SUM = """
+ALTER TABLE lakeward.dataset_transactions ADD CONSTRAINT committed_is_complete CHECK (
+    status <> 'committed' OR (committed_at IS NOT NULL AND row_count IS NOT NULL AND rows_deleted IS NOT NULL
+        AND coalesce(rows_in = rows_added + rows_updated + rows_unchanged + rows_skipped, false))
+) NOT VALID
+"""
 # Nothing has filled the old column, and so nothing is lost with it.
 _KEY = """
 ALTER TABLE lakeward.dataset_rows DROP COLUMN key;
@@ -30,9 +46,11 @@ _PARTITION = "ALTER TABLE lakeward.datasets ADD COLUMN partition_by text[] NOT N
 
 
 def upgrade() -> None:
-    """Make the key a number that has an index, and let compactions into the ledger."""
+    """Make the key a number that has an index; let compactions, and deletions by key, into the ledger."""
     op.execute(_NO_KINDS)
     op.execute(_KINDS)
+    op.execute(_NO_SUM)
+    op.execute(_SUM)
     op.execute(_KEY)
     op.execute(_KEY_INDEX)
     op.execute(_PARTITION)
@@ -43,6 +61,8 @@ def downgrade() -> None:
     op.execute("UPDATE lakeward.dataset_transactions SET kind = 'adopt' WHERE kind = 'compact'")
     op.execute(_NO_KINDS)
     op.execute(_OLD_KINDS)
+    op.execute(_NO_SUM)
+    op.execute(_OLD_SUM)
     op.execute("DROP INDEX lakeward.dataset_rows_key")
     op.execute("ALTER TABLE lakeward.dataset_rows DROP COLUMN key")
     op.execute("ALTER TABLE lakeward.dataset_rows ADD COLUMN key bytea")
