@@ -15,6 +15,7 @@ from lakeward.control.routes import ARM_MODES
 from lakeward.control.tree import DatasetRecord
 from lakeward.storage.requests import Output, PreparedVersion, ReadRequest
 from lakeward.storage.table import TableRef, table_ref
+from lakeward.storage.verbs import VERBS, verb_named
 from lakeward.types.conform import to_reader
 from lakeward.types.digest import Digest
 from lakeward.types.schema import Schema
@@ -70,10 +71,11 @@ class HeldDataset:
         allow_empty: bool = False,
         audit: Callable[[PreparedVersion], None] | None = None,
     ) -> Output:
+        taken = VERBS[mode].input_schema(self.schema) if mode in VERBS else self.schema
         return Output(
             self.record,
             mode,
-            lambda: to_reader(rows, self.schema, dataset=self.created.name),
+            lambda: to_reader(rows, taken, dataset=self.created.name),
             allow_empty=allow_empty,
             audit=audit,
         )
@@ -85,6 +87,7 @@ class HeldDataset:
         allow_empty: bool = False,
         audit: Callable[[PreparedVersion], None] | None = None,
     ) -> WriteResult:
+        verb_named(mode).check(self.schema, self.created.name)
         output = self.output(rows, mode, allow_empty, audit)
         return self.workspace.storage.protocol.run([output], writer="conformance", arm=self.arm).transactions[0]
 

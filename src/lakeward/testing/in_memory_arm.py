@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
 from lakeward.control.records import ArmVersion, Counts
-from lakeward.errors import StorageError, UsageError
-from lakeward.storage.arm import ArmContext, NothingToWrite, Prepared, Scan, StorageArm, WriteTask
+from lakeward.errors import StorageError
+from lakeward.storage.arm import ArmContext, Delta, NothingToWrite, Prepared, Scan, StorageArm, WriteTask
 from lakeward.storage.duck import SOURCE
 from lakeward.storage.filters import quote_identifier, quote_list
 from lakeward.storage.identity import IdentityCounter, with_identity
 from lakeward.storage.table import TableRef
-from lakeward.storage.verbs import KEYED
+from lakeward.storage.verbs import KEYED, VERBS
+from lakeward.testing.in_memory_merge import merge, merged_rows
 from lakeward.types.digest import Digest, digest_batches
 from lakeward.types.schema import IDENTITY_COLUMNS, VERSION
 from lakeward.types.table import arrow_schema
@@ -41,9 +42,9 @@ class InMemoryArm(StorageArm):
 
     def prepare(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared | NothingToWrite:
         """Keep the rows under the transaction's version; no reader of another version sees them."""
-        if task.transaction.verb in KEYED:
-            raise UsageError(f"the {self.name} arm does not take {task.transaction.verb} writes")
         transaction = task.transaction
+        if transaction.verb in KEYED:
+            return self._prepare_keyed(task, batches)
         copied = transaction.verb == "copy"
         replaces = copied or transaction.verb == "replace"
         counter = IdentityCounter(
@@ -78,6 +79,39 @@ class InMemoryArm(StorageArm):
             publishes=False,
             # A later version may be the same rows (a copy to another arm changes none), so the ledger remembers which.
             snapshot_id=transaction.version,
+        )
+
+    def _prepare_keyed(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared | NothingToWrite:
+        transaction = task.transaction
+        kept = () if task.parent is None else self._rows(task.table, task.parent)
+        old = pa.Table.from_batches(kept, with_identity(arrow_schema(task.table.schema)))
+        new = pa.Table.from_batches(_until_lost(batches, task.check), batches.schema)
+        found = merge(self._duck, task.table, VERBS[transaction.verb], old, new)
+        if not found.changes:
+            return NothingToWrite(found.unchanged, found.skipped)
+        counter = IdentityCounter(
+            transaction.next_row_index, transaction.next_row_id, transaction.opened_at, transaction.version
+        )
+        merged = merged_rows(found, old, new, counter, transaction.version)
+        self._faults.at("prepare:chunk")
+        with self._lock:
+            self._versions[task.table.dataset_id, transaction.version] = tuple(merged.rows.to_batches())
+        return Prepared(
+            counts=Counts(
+                rows_in=new.num_rows,
+                added=len(found.added),
+                updated=len(found.updated),
+                unchanged=found.unchanged,
+                deleted=len(found.deleted),
+                skipped=found.skipped,
+                row_count=merged.rows.num_rows,
+            ),
+            next_row_id=counter.row_id,
+            next_row_index=counter.row_index,
+            rebases=task.parent is None,
+            publishes=False,
+            snapshot_id=transaction.version,
+            delta=Delta(*(digest_batches(task.table.schema, each.to_reader()) for each in merged.difference)),
         )
 
     def scan(self, table: TableRef, version: ArmVersion, scan: Scan) -> pa.RecordBatchReader:
@@ -127,3 +161,9 @@ class InMemoryArm(StorageArm):
                 dataset=table.name,
             )
         return rows
+
+
+def _until_lost(batches: pa.RecordBatchReader, check: Callable[[], None]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        check()
+        yield batch
