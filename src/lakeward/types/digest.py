@@ -131,6 +131,21 @@ def digest_batches(
     return Digest.of_row(row)
 
 
+def postgres_row_hash(schema: Schema, data: sql.Composable) -> sql.Composed:
+    """Return the Postgres expression of one stored row's MD5, as 32 hexadecimal digits.
+
+    Args:
+        schema: the business columns.
+        data: SQL of the row's document.
+    """
+    document = sql.Identifier("document")
+    fields = [(column.type, stored_column(document, column.name)) for column in schema.columns]
+    # The subquery unpacks the document once, and not for each column.
+    return sql.SQL("(SELECT md5({text}) FROM (SELECT {data} #> '{{}}' AS document OFFSET '0') AS unpacked)").format(
+        text=digest_stored(fields), data=data
+    )
+
+
 def postgres_digest_sql(schema: Schema, source: sql.Composable, data: str = "data") -> sql.Composed:
     """Return the Postgres query of the digest, one row for `Digest.of_row`.
 

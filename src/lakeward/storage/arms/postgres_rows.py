@@ -11,27 +11,28 @@ from collections.abc import Iterator, Sequence
 
 import adbc_driver_manager
 import pyarrow as pa
-from pgpq import ArrowToPostgresBinaryEncoder
-from pgpq.encoders import StringEncoderBuilder
-from pgpq.schema import Jsonb
 from psycopg import sql
 
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Counts
 from lakeward.control.retention import Retention
-from lakeward.errors import StorageError, UnknownVersion, UsageError
+from lakeward.errors import StorageError, UnknownVersion
 from lakeward.storage.arm import ArmContext, NothingToWrite, Prepared, Scan, StorageArm, WriteTask
 from lakeward.storage.arms.adbc_pool import AdbcPool
+from lakeward.storage.arms.postgres_copy import copy_rows
+from lakeward.storage.arms.postgres_merge import RowMerge
 from lakeward.storage.arms.postgres_upkeep import RowUpkeep
 from lakeward.storage.duck import BATCH_BYTES, SOURCE, as_schema
 from lakeward.storage.filters import Conjunct, quote_identifier, quote_list
 from lakeward.storage.identity import IDENTITY_FIELDS, IdentityCounter, with_identity
 from lakeward.storage.leftovers import Leftover, TidyTask
 from lakeward.storage.pump import prefetched
+from lakeward.storage.staged_batch import key_columns
 from lakeward.storage.table import TableRef
 from lakeward.storage.verbs import KEYED
 from lakeward.types.digest import Digest, postgres_digest_sql
 from lakeward.types.jsonb import decode, encode_sql, read_columns, unpacked
+from lakeward.types.key_number import key_number_duckdb
 from lakeward.types.schema import CREATED_AT, IDENTITY_COLUMNS, ROW_ID, ROW_INDEX, VERSION, Schema
 from lakeward.types.table import arrow_schema
 
@@ -66,7 +67,7 @@ class PostgresRowsArm(StorageArm):
     def prepare(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared | NothingToWrite:
         """Insert the rows under the new version, chunk by chunk; no reader of another version sees them."""
         if task.transaction.verb in KEYED:
-            raise UsageError(f"the {self.name} arm does not take {task.transaction.verb} writes")
+            return RowMerge(self._database, self._duck, self._faults).prepare(task, batches)
         transaction = task.transaction
         replaces = transaction.verb in ("replace", "copy")
         counter = IdentityCounter(
@@ -157,44 +158,31 @@ class PostgresRowsArm(StorageArm):
 
     def _documents(self, task: WriteTask, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """Turn rows with identity columns into what is copied: a JSON document and the row's own columns."""
+        schema = task.table.schema
+        key = key_number_duckdb(key_columns(schema)) if schema.primary_key else "CAST(NULL AS BIGINT)"
         documents = self._duck.stream(
-            f"SELECT {quote_list(IDENTITY_COLUMNS)}, {encode_sql(task.table.schema)} AS data FROM source",
-            pa.schema([*IDENTITY_FIELDS, pa.field("data", pa.string(), nullable=False)]),
+            f"SELECT {quote_list(IDENTITY_COLUMNS)}, {key} AS key, {encode_sql(schema)} AS data FROM source",
+            pa.schema([*IDENTITY_FIELDS, pa.field("key", pa.int64()), pa.field("data", pa.string(), nullable=False)]),
             {"source": rows},
         )
-        schema = _ROW_FIELDS if task.transaction.verb != "copy" else [*_ROW_FIELDS, pa.field("origin", pa.int64())]
+        fields = _ROW_FIELDS if task.transaction.verb != "copy" else [*_ROW_FIELDS, pa.field("origin", pa.int64())]
         dataset_id, version = task.table.dataset_id, task.transaction.version
 
         def columns() -> Iterator[pa.RecordBatch]:
             for batch in documents:
-                index, row_id, created_at, origin, data = batch.columns
+                index, row_id, created_at, origin, number, data = batch.columns
                 constant = [pa.repeat(pa.scalar(value, pa.int64()), batch.num_rows) for value in (dataset_id, version)]
-                arrays = [constant[0], row_id, index, constant[1], created_at, data, origin]
-                yield pa.RecordBatch.from_arrays(arrays[: len(schema)], schema=pa.schema(schema))
+                arrays = [constant[0], row_id, index, constant[1], created_at, number, data, origin]
+                yield pa.RecordBatch.from_arrays(arrays[: len(fields)], schema=pa.schema(fields))
 
-        return pa.RecordBatchReader.from_batches(pa.schema(schema), columns())
+        return pa.RecordBatchReader.from_batches(pa.schema(fields), columns())
 
     def _insert(self, task: WriteTask, chunk: Sequence[pa.RecordBatch]) -> None:
         """Copy one chunk in one transaction, which nobody can take over while it runs."""
-        schema = chunk[0].schema
-        encoders = {
-            field.name: ArrowToPostgresBinaryEncoder.infer_encoder(field)
-            if field.name != "data"
-            else StringEncoderBuilder.new_with_output(field, Jsonb())
-            for field in schema
-        }
-        encoder = ArrowToPostgresBinaryEncoder.new_with_encoders(schema, encoders)
-        statement = sql.SQL("COPY lakeward.dataset_rows ({}) FROM STDIN (FORMAT BINARY)").format(
-            sql.SQL(", ").join(sql.Identifier(name) for name in schema.names)
-        )
         with self._database.driver() as connection, connection.transaction():
             Ledger.hold(connection, task.transaction)
-            with connection.cursor().copy(statement) as copy:
-                copy.write(encoder.write_header())
-                self._faults.at("prepare:copy")
-                for batch in chunk:
-                    copy.write(encoder.write_batch(batch))
-                copy.write(encoder.finish())
+            table = sql.SQL("lakeward.dataset_rows")
+            copy_rows(connection, table, chunk[0].schema, chunk, lambda: self._faults.at("prepare:copy"))
 
     def _select(
         self,
@@ -305,6 +293,7 @@ _ROW_FIELDS = [
     pa.field("row_index", pa.int64(), nullable=False),
     pa.field("version", pa.int64(), nullable=False),
     pa.field("created_at", pa.timestamp("us", "UTC"), nullable=False),
+    pa.field("key", pa.int64()),
     pa.field("data", pa.string(), nullable=False),
 ]
 

@@ -39,8 +39,22 @@ _KEY = """
 ALTER TABLE lakeward.dataset_rows DROP COLUMN key;
 ALTER TABLE lakeward.dataset_rows ADD COLUMN key bigint;
 """
-# Finds the rows of a dataset's head by their key. Replaced rows are not in it, so that it does not grow with history.
-_KEY_INDEX = "CREATE INDEX dataset_rows_key ON lakeward.dataset_rows (dataset_id, key) WHERE until IS NULL"
+# Finds the rows of a dataset's head by their key. Replaced rows are not in it, so that it does not grow with history;
+# those of a version before the last replace are passed by without being read.
+_KEY_INDEX = "CREATE INDEX dataset_rows_key ON lakeward.dataset_rows (dataset_id, key, version) WHERE until IS NULL"
+# The input of these verbs asks for deletions: those are rows of it, too.
+_NO_COUNTS = "ALTER TABLE lakeward.dataset_transactions DROP CONSTRAINT committed_is_complete"
+_COUNTS = """
+ALTER TABLE lakeward.dataset_transactions ADD CONSTRAINT committed_is_complete CHECK (
+    status <> 'committed' OR (committed_at IS NOT NULL AND row_count IS NOT NULL AND rows_deleted IS NOT NULL
+        AND coalesce(rows_in = rows_added + rows_updated + rows_unchanged + rows_skipped
+            + CASE WHEN verb IN ('changes', 'delete') THEN rows_deleted ELSE 0 END, false)))
+"""
+_OLD_COUNTS = """
+ALTER TABLE lakeward.dataset_transactions ADD CONSTRAINT committed_is_complete CHECK (
+    status <> 'committed' OR (committed_at IS NOT NULL AND row_count IS NOT NULL AND rows_deleted IS NOT NULL
+        AND coalesce(rows_in = rows_added + rows_updated + rows_unchanged + rows_skipped, false))) NOT VALID
+"""
 # How the dataset's Iceberg table is partitioned when it is made, as texts like `bucket(16, id)`.
 _PARTITION = "ALTER TABLE lakeward.datasets ADD COLUMN partition_by text[] NOT NULL DEFAULT '{}'"
 
