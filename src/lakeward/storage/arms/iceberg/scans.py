@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlparse
 
 import pyarrow as pa
 from pyiceberg.expressions import (
@@ -22,12 +21,17 @@ from pyiceberg.schema import Schema as IcebergSchema
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.snapshots import Snapshot
 
-from lakeward.errors import SettingsError
 from lakeward.storage.arm import Scan
+from lakeward.storage.arms.iceberg.deletes import FILE_SHIFT, deleted_places, local_path
 from lakeward.storage.arms.iceberg.file_names import file_schema, type_in_files, under_table_names
 from lakeward.storage.filters import quote_identifier
 from lakeward.types.schema import CREATED_AT, IDENTITY_COLUMNS, VERSION, Schema
 from lakeward.types.table import duckdb_type
+
+DELETED_ROWS = "deleted_rows"
+
+PLACE = f"((CAST(t.file_index AS BIGINT) << {FILE_SHIFT}) | t.file_row_number)"
+"""DuckDB's expression of a row's place among several files, see `deletes`."""
 
 _COMPARISONS: dict[str, Callable[..., BooleanExpression]] = {
     "=": EqualTo,
@@ -44,10 +48,12 @@ class FileScan:
 
     sql: str
     tables: dict[str, pa.Table]
+    tasks: tuple[FileScanTask, ...] = ()
+    """The data files that it reads, in the order of their numbers."""
 
 
 def plan(
-    table: Table, snapshot_id: int, schema: Schema, columns: set[str], scan: Scan, deletes: str = "deleted_rows"
+    table: Table, snapshot_id: int, schema: Schema, columns: set[str], scan: Scan, deletes: str = DELETED_ROWS
 ) -> FileScan | None:
     """Plan a scan; None if no file can hold a row that is wanted.
 
@@ -59,15 +65,74 @@ def plan(
         scan: its `since` and `where` leave out files whose bounds exclude them; rows are not filtered here.
         deletes: what to call the table of deleted rows, if there are any.
     """
+    table, tasks = files_of(table, snapshot_id, _file_filter(scan))
+    return live_rows(table, tasks, schema, columns, deletes=deletes) if tasks else None
+
+
+def files_of(
+    table: Table, snapshot_id: int, wanted: BooleanExpression | None = None
+) -> tuple[Table, list[FileScanTask]]:
+    """Return the table under the columns of a snapshot, and its data files with the delete files that apply to them.
+
+    Args:
+        table: the loaded table.
+        snapshot_id: which snapshot.
+        wanted: files whose bounds exclude it are left out.
+    """
     table = as_written(table, snapshot_id)
-    tasks = list(table.scan(row_filter=_file_filter(scan), snapshot_id=snapshot_id).plan_files())
-    if not tasks:
-        return None
+    return table, list(table.scan(row_filter=wanted or AlwaysTrue(), snapshot_id=snapshot_id).plan_files())
+
+
+def live_rows(
+    table: Table,
+    tasks: Sequence[FileScanTask],
+    schema: Schema,
+    columns: Iterable[str],
+    *,
+    places: bool = False,
+    deletes: str = DELETED_ROWS,
+) -> FileScan:
+    """Return the query of the rows of data files that are not deleted: the one place that says which those are.
+
+    Args:
+        table: the table under the columns that the files are to be read with, see `files_of`.
+        tasks: the files, at least one.
+        schema: the dataset's columns, under the names that the result is to have.
+        columns: which of them to read, and which identity columns.
+        places: also yield `file`, the position of a row's data file among the result's `tasks`, and `row`, its position
+            in that.
+        deletes: what to call the table of deleted rows, if there are any.
+    """
+    clean = [task for task in tasks if not task.delete_files]
+    dirty = [task for task in tasks if task.delete_files]
+    deleted = deleted_places(table, dirty)
+    if not len(deleted):
+        return all_rows(table, tasks, schema, columns, places=places)
+    # Only the rows of files that have deleted ones are looked up.
+    join = f"ANTI JOIN {quote_identifier(deletes)} AS d ON d.place = {PLACE}"
+    parts = [_rows_of(table, clean, schema, columns, 0 if places else None)] if clean else []
+    parts.append(_rows_of(table, dirty, schema, columns, len(clean) if places else None, join))
+    return FileScan(" UNION ALL ".join(parts), {deletes: pa.table({"place": deleted})}, (*clean, *dirty))
+
+
+def all_rows(
+    table: Table, tasks: Sequence[FileScanTask], schema: Schema, columns: Iterable[str], *, places: bool = False
+) -> FileScan:
+    """Return the query of all rows of data files, deleted ones too; for the arguments see `live_rows`."""
+    return FileScan(_rows_of(table, tasks, schema, columns, 0 if places else None), {}, tuple(tasks))
+
+
+def _rows_of(
+    table: Table,
+    tasks: Sequence[FileScanTask],
+    schema: Schema,
+    columns: Iterable[str],
+    first: int | None,
+    join: str = "",
+) -> str:
+    numbers = [] if first is None else [f"CAST(t.file_index AS BIGINT) + {first} AS file", "t.file_row_number AS row"]
     files = [local_path(task.file.file_path) for task in tasks]
-    deleted = deleted_rows(table, tasks)
-    if deleted is None:
-        return FileScan(select_rows(table, schema, columns, files), {})
-    return FileScan(select_rows(table, schema, columns, files, without(deletes)), {deletes: deleted})
+    return select_rows(table, schema, columns, files, join, numbers)
 
 
 def select_rows(
@@ -118,21 +183,6 @@ def as_written(table: Table, snapshot_id: int) -> Table:
     return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog, table.config)
 
 
-def local_path(uri: str) -> str:
-    """Return the path of a data file on this machine.
-
-    Raises:
-        SettingsError: it is in an object store, which this arm does not read.
-    """
-    parsed = urlparse(uri)
-    if parsed.scheme not in ("", "file"):
-        raise SettingsError(
-            f"the data file {uri} is in a store of kind {parsed.scheme!r}; the warehouse must be a local directory",
-            next_step="open the workspace with a local warehouse",
-        )
-    return uri.removeprefix("file://")
-
-
 def _file_filter(scan: Scan) -> BooleanExpression:
     parts: list[BooleanExpression] = [
         _COMPARISONS[conjunct.operator](conjunct.column, conjunct.value)
@@ -172,16 +222,27 @@ def _column(table: Table, schema: Schema, name: str, written: IcebergSchema) -> 
 
 def deleted_rows(table: Table, tasks: Iterable[FileScanTask]) -> pa.Table | None:
     """Return the local path and position of every deleted row (`file`, `position`), or None if there are none."""
+    return positions_table(deleted_positions(table, tasks))
+
+
+def deleted_positions(table: Table, tasks: Iterable[FileScanTask]) -> dict[str, pa.ChunkedArray]:
+    """Return the positions of deleted rows by the local path of their file. One may come more than once."""
     deletes = _read_all_delete_files(table.io, tasks)
-    if not deletes:
+    return {
+        local_path(path): pa.chunked_array(
+            [chunk.cast(pa.int64()) for array in arrays for chunk in array.chunks], pa.int64()
+        )
+        for path, arrays in deletes.items()
+    }
+
+
+def positions_table(positions: Mapping[str, pa.ChunkedArray]) -> pa.Table | None:
+    """Return positions by file as a table of `file` and `position`, or None if there are none."""
+    if not positions:
         return None
-    files: list[pa.Array] = []
-    positions: list[pa.Array] = []
-    for path, arrays in deletes.items():
-        chunks = [chunk.cast(pa.int64()) for array in arrays for chunk in array.chunks]
-        files += [pa.repeat(pa.scalar(local_path(path), pa.string()), len(chunk)) for chunk in chunks]
-        positions += chunks
-    return pa.table({"file": pa.chunked_array(files, pa.string()), "position": pa.chunked_array(positions, pa.int64())})
+    files = [pa.repeat(pa.scalar(path, pa.string()), len(each)) for path, each in positions.items()]
+    chunks = [chunk for each in positions.values() for chunk in each.chunks]
+    return pa.table({"file": pa.chunked_array(files, pa.string()), "position": pa.chunked_array(chunks, pa.int64())})
 
 
 def _literal(text: str) -> str:

@@ -28,7 +28,7 @@ from pyiceberg.table.update import AssertRefSnapshotId
 
 from lakeward.clock import Faults
 from lakeward.control.retention import HeldVersion, Retention
-from lakeward.storage.arms.iceberg.scans import local_path
+from lakeward.storage.arms.iceberg.deletes import local_path
 from lakeward.storage.arms.iceberg.tables import DATASET_PROPERTY, VERSION_PROPERTY, Tables
 from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
 from lakeward.storage.leftovers import Leftover, TidyTask
