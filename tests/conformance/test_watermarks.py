@@ -78,3 +78,26 @@ def test_a_write_by_hand_reads_nothing(arm: ArmUnderTest) -> None:
     output.write([{"id": 2}])
     found = last(output)
     assert found is not None and (found.version, found.fingerprint, found.watermarks) == (2, None, {})
+
+
+def test_i02_a_build_without_rows_moves_the_watermark_and_no_row(arm: ArmUnderTest) -> None:
+    """Otherwise every later build would read the same versions again."""
+    source, output = arm.create(COLUMNS), arm.create(COLUMNS)
+    build(reading(output, {source: 1}, "f"), arm=arm)
+    before = output.rows(identity=True)
+    nothing = replace(output.output([]), windows={source.created.id: Window(1, 5)}, fingerprint="f")
+    build(nothing, arm=arm)
+    found = last(output)
+    assert found is not None and (found.version, found.watermarks) == (2, {source.created.id: 5})
+    assert output.rows(identity=True) == before
+    assert output.rows(identity=True, version=1) == before
+    assert output.leftovers() == {}
+    output.write([{"id": 2}])
+    assert [row["id"] for row in output.rows()] == [1, 2], "the next write goes on from there"
+    assert [row["id"] for row in output.rows(version=2)] == [1]
+
+
+def test_a_first_build_without_rows_is_no_version(arm: ArmUnderTest) -> None:
+    source, output = arm.create(COLUMNS), arm.create(COLUMNS)
+    build(replace(output.output([]), windows={source.created.id: Window(0, 5)}, fingerprint="f"), arm=arm)
+    assert (output.version, last(output)) == (0, None)

@@ -390,7 +390,7 @@ def _record(send: Pipeline, decision: Decision) -> None:
     key = _key(transaction)
     snapshots = {"snapshot_id": decision.snapshot_id, "parent_snapshot_id": decision.parent_snapshot_id}
     send(QUERIES, "record_arm_version", {**key, **snapshots, "rebases": decision.rebases})
-    if transaction.kind in ROWLESS_KINDS:
+    if decision.carries or transaction.kind in ROWLESS_KINDS:
         send(QUERIES, "carry_arm_versions", key)
     if decision.resolution is not None:
         send(QUERIES, "resolve", key)

@@ -132,6 +132,8 @@ class Decision:
     parent_snapshot_id: int | None = None
     iceberg_namespace: tuple[str, ...] | None = None
     digest: tuple[int, int] | None = None
+    carries: bool = False
+    """It changes no row, so every arm that holds the version before holds this one."""
     resolution: Resolution | None = None
     """Ends the dataset's divergence with it."""
 

@@ -6,7 +6,7 @@ Adding an arm is adding one file to `arms/`; the conformance suite in `tests/con
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,11 +19,19 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Counts, OpenTransaction
 from lakeward.errors import UsageError
 from lakeward.storage.duck import Duck
-from lakeward.storage.filters import Filter
+from lakeward.storage.filters import Filter, quote_identifier, quote_list
 from lakeward.storage.leftovers import Leftover, TidyTask
 from lakeward.storage.settings import StorageSettings
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import Digest
+from lakeward.types.schema import IDENTITY_COLUMNS
+
+
+PLACE = "place\x01"
+"""In the rows of a `Side`: a number for the part of the arm that a row is in. No column can have this name."""
+
+OLD, NEW = "old\x01", "new\x01"
+"""Names of the streams of an older and a newer version."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,8 @@ class Prepared:
     iceberg_namespace: tuple[str, ...] | None = None
     digest: tuple[int, int] | None = None
     delta: Delta | None = None
+    still: bool = False
+    """It changes no row: see `lakeward.storage.job.still`."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,45 @@ class Scan:
     identity: bool = False
     since: int | None = None
     where: Filter | None = None
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A DuckDB query, and the Arrow data that it reads by name. A stream among that can be read once."""
+
+    sql: str
+    tables: Mapping[str, pa.Table | pa.RecordBatchReader]
+
+
+class Side(ABC):
+    """Rows of one of two versions: at least all those that the other one has not, or has in another `__version`."""
+
+    @abstractmethod
+    def rows(self, columns: Sequence[str], places: Sequence[int] | None = None) -> Relation:
+        """Return the rows, to be read once. It can be asked for again.
+
+        Args:
+            columns: business and identity columns, which the relation has under their names, besides `PLACE`.
+            places: only rows of these places are wanted; others may come, too. None: all.
+        """
+
+
+class StreamedSide(Side):
+    """Rows that a stream brings.
+
+    Args:
+        name: what the relation calls the stream: another one for each of two sides.
+        opened: opens a stream of at least the columns that it is told.
+    """
+
+    def __init__(self, name: str, opened: Callable[[Sequence[str]], pa.RecordBatchReader]) -> None:
+        self._name = name
+        self._opened = opened
+
+    def rows(self, columns: Sequence[str], places: Sequence[int] | None = None) -> Relation:
+        """See `Side`. All rows are in one place."""
+        query = f'SELECT {quote_list(columns)}, 0 AS "{PLACE}" FROM {quote_identifier(self._name)}'
+        return Relation(query, {self._name: self._opened(columns)})
 
 
 @dataclass(frozen=True)
@@ -202,6 +251,14 @@ class StorageArm(ABC):
     def scan(self, table: TableRef, version: ArmVersion, scan: Scan) -> pa.RecordBatchReader:
         """Stream rows of one version, in no particular order, in the Arrow types of the dataset's schema."""
 
+    def changes(self, table: TableRef, old: ArmVersion, new: ArmVersion) -> tuple[Side, Side]:
+        """Return rows of two versions, the older one first, that may not be in the other one.
+
+        An arm that can leave out, without reading them, rows that are in both should: as it stands, it costs the
+        dataset.
+        """
+        return scanned(self, table, old, OLD), scanned(self, table, new, NEW)
+
     @abstractmethod
     def digest(self, table: TableRef, version: ArmVersion) -> Digest:
         """Compute the digest of one version from the rows themselves."""
@@ -259,3 +316,20 @@ class StorageArm(ABC):
     @abstractmethod
     def locate(self, table: TableRef, version: ArmVersion) -> dict[str, str]:
         """Say where the rows physically are, for people and other engines."""
+
+
+def scanned(arm: StorageArm, table: TableRef, version: ArmVersion, name: str) -> Side:
+    """Return all rows of a version as a `Side`, whatever the arm.
+
+    Args:
+        arm: where they are.
+        table: the dataset.
+        version: which version.
+        name: what to call their stream.
+    """
+
+    def opened(columns: Sequence[str]) -> pa.RecordBatchReader:
+        business = tuple(column for column in columns if column not in IDENTITY_COLUMNS)
+        return arm.scan(table, version, Scan(business, identity=True))
+
+    return StreamedSide(name, opened)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from lakeward.control.ledger import ROWLESS_KINDS
-from lakeward.control.records import ArmVersion, Decision, OpenTransaction
+from lakeward.control.records import ArmVersion, Counts, Decision, OpenTransaction
 from lakeward.storage.arm import Delta, NothingToWrite, Prepared
 from lakeward.storage.requests import Output, WriteResult
 from lakeward.storage.table import TableRef
@@ -62,6 +62,29 @@ def digest_of(transaction: OpenTransaction, delta: Delta | None) -> tuple[int, i
     return digest.high, digest.low
 
 
+def still(job: Job) -> Prepared | None:
+    """Return the version that says only how far the sources were read, where nothing is to be written; or None.
+
+    Without it, the next build would read the same versions again, and every one after it. It is held wherever the version
+    before it is, in the same snapshot and rows. A dataset without a version has nothing to hold it.
+    """
+    transaction, held = job.transaction, job.transaction.arm_parent
+    if not job.output.windows or held is None or held.version != transaction.parent_version:
+        return None
+    unchanged, skipped = job.nothing.unchanged, job.nothing.skipped
+    return Prepared(
+        counts=Counts(unchanged + skipped, 0, 0, unchanged, 0, skipped, transaction.parent_row_count),
+        next_row_id=transaction.next_row_id,
+        next_row_index=transaction.next_row_index,
+        rebases=False,
+        publishes=False,
+        snapshot_id=held.snapshot_id,
+        parent_snapshot_id=held.parent_snapshot_id,
+        digest=transaction.parent_digest,
+        still=True,
+    )
+
+
 def place_of(job: Job, prepared: Prepared, base: int) -> tuple[TableRef, ArmVersion]:
     """Return where a prepared version is, as decide records it. A first write's table is where it was prepared."""
     namespace = job.table.iceberg_namespace or prepared.iceberg_namespace
@@ -82,6 +105,7 @@ def decision_of(job: Job, prepared: Prepared) -> Decision:
         parent_snapshot_id=prepared.parent_snapshot_id,
         iceberg_namespace=prepared.iceberg_namespace,
         digest=prepared.digest,
+        carries=prepared.still,
         resolution=job.output.resolution,
     )
 

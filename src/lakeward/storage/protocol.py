@@ -39,7 +39,7 @@ from lakeward.errors import (
 )
 from lakeward.storage.arm import Delta, NothingToWrite, StorageArm, WriteTask
 from lakeward.storage.duck import Duck
-from lakeward.storage.job import Job, clears, decision_of, digest_of, place_of, result_of, unless_empty
+from lakeward.storage.job import Job, clears, decision_of, digest_of, place_of, result_of, still, unless_empty
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import BuildResult, Output, PreparedVersion
 from lakeward.storage.running_digest import RunningDigest
@@ -143,6 +143,8 @@ class WriteProtocol:
                 for job in jobs:
                     self._compute(job)
                     self._prepare(job, heartbeat)
+                    if job.prepared is None:
+                        job.prepared = still(job)
                 for job in jobs:
                     self._audit(job)
                 self._decide([job for job in jobs if job.prepared is not None])
