@@ -30,7 +30,7 @@ from lakeward.storage.filters import quote_identifier
 from lakeward.storage.pump import prefetched
 from lakeward.storage.staged_batch import BATCH, StagedBatch, alias, aliased, key_columns
 from lakeward.storage.verbs import VERBS, Verb
-from lakeward.types.digest import EMPTY, Digest, postgres_digest_sql, postgres_row_hash, row_text_duckdb
+from lakeward.types.digest import Digest, postgres_digest_sql, postgres_row_hash, row_text_duckdb
 from lakeward.types.jsonb import encode_sql
 from lakeward.types.key_number import key_number_duckdb, key_number_postgres
 from lakeward.types.quoting import postgres_text
@@ -206,7 +206,7 @@ class _Merge:
             self._task.check()
             yield batch
 
-    def _plan(self) -> sql.Composable:
+    def _plan(self) -> sql.Composed:
         schema = self._task.table.schema
         columns = [postgres_text(column.name) for column in key_columns(schema)]
         same = [sql.SQL("stored.data -> {0} = staged.data -> {0}").format(column) for column in columns]
