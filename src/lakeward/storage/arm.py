@@ -26,7 +26,6 @@ from lakeward.storage.table import TableRef
 from lakeward.types.digest import Digest
 from lakeward.types.schema import IDENTITY_COLUMNS
 
-
 PLACE = "place\x01"
 """In the rows of a `Side`: a number for the part of the arm that a row is in. No column can have this name."""
 

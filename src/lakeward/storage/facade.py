@@ -11,12 +11,21 @@ import pyarrow as pa
 from lakeward.control.recorded_digests import RecordedDigests
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ParityMismatch, SchemaError, UsageError
-from lakeward.storage.arm import Scan
+from lakeward.storage.arm import NEW, OLD, Scan, scanned
+from lakeward.storage.changes import Wanted, check_order, compared, inserts
+from lakeward.storage.duck import Duck
 from lakeward.storage.filters import parse_filter
 from lakeward.storage.first_rows import first_rows
 from lakeward.storage.identity import with_identity
 from lakeward.storage.protocol import WriteProtocol
-from lakeward.storage.requests import BuildResult, Output, PreparedVersion, ReadRequest, WriteResult
+from lakeward.storage.requests import (
+    BuildResult,
+    ChangesRequest,
+    Output,
+    PreparedVersion,
+    ReadRequest,
+    WriteResult,
+)
 from lakeward.storage.routing import Place, Routing
 from lakeward.storage.table import table_ref
 from lakeward.storage.verbs import verb_named
@@ -65,10 +74,14 @@ class Storage:
         routing: which arm a read goes to.
         protocol: how a write becomes visible.
         recorded: the digests that were found before.
+        duck: compares versions.
     """
 
-    def __init__(self, tree: Tree, routing: Routing, protocol: WriteProtocol, recorded: RecordedDigests) -> None:
+    def __init__(
+        self, tree: Tree, routing: Routing, protocol: WriteProtocol, recorded: RecordedDigests, duck: Duck
+    ) -> None:
         self._tree = tree
+        self._duck = duck
         self._recorded = recorded
         self.routing = routing
         self.protocol = protocol
@@ -118,6 +131,40 @@ class Storage:
         positions = dataset.next_row_index if place.version.version == dataset.head_version else None
         found = first_rows(place, table_ref(dataset), replace(scan, identity=True), count, positions)
         return found.select(schema.names)
+
+    def changes(
+        self, dataset: DatasetRecord, request: ChangesRequest, *, reader: str = "api.changes"
+    ) -> pa.RecordBatchReader:
+        """Stream what changed between two versions of a dataset, `__op` first.
+
+        The versions are resolved through the ledger when this is called. They are read from one arm if one holds both,
+        at the cost of what changed; else from two, at the cost of the dataset.
+
+        Args:
+            dataset: which one; the record may be of an earlier moment.
+            request: which versions and columns.
+            reader: the named place in the product that reads.
+
+        Raises:
+            SchemaError: an unknown column, or one called `__op`.
+            UsageError: `since` is negative, or later than `version`.
+            UnknownVersion, ArmNotCurrent: see `Routing.resolve`.
+        """
+        dataset = self._tree.by_id(dataset.id)
+        check_order(dataset.name, request.since, request.version)
+        table, chosen = table_ref(dataset), _columns(dataset, request.columns)
+        wanted = Wanted(chosen, request.before, request.identity)
+        wanted.check(table)
+        newest = dataset.head_version if request.version is None else request.version
+        log.debug("%s reads changes of dataset %s from %d to %d", reader, dataset.name, request.since, newest)
+        if request.since == 0:
+            place = self.routing.resolve(dataset, request.arm, request.version) if newest else None
+            return inserts(table, place, wanted)
+        old, new = self.routing.resolve_pair(dataset, request.arm, request.since, newest)
+        if old.arm is new.arm:
+            return compared(self._duck, table, new.arm.changes(table, old.version, new.version), wanted)
+        sides = scanned(old.arm, table, old.version, OLD), scanned(new.arm, table, new.version, NEW)
+        return compared(self._duck, table, sides, wanted)
 
     def digest(self, dataset: DatasetRecord, *, arm: str | None = None, version: int | None = None) -> Digest:
         """Compute the digest of one version from the rows of one arm (None: the one that serves)."""
@@ -252,14 +299,21 @@ def _counted(reader: pa.RecordBatchReader, progress: Callable[[int], None]) -> p
 
 
 def _scan(dataset: DatasetRecord, request: ReadRequest) -> Scan:
-    columns = dataset.schema.names if request.columns is None else request.columns
+    if request.since is not None:
+        check_order(dataset.name, request.since, request.version)
+    columns = _columns(dataset, request.columns)
+    where = parse_filter(request.where, dataset.schema, dataset.name) if request.where is not None else None
+    return Scan(columns, request.identity, request.since, where)
+
+
+def _columns(dataset: DatasetRecord, asked: tuple[str, ...] | None) -> tuple[str, ...]:
+    columns = dataset.schema.names if asked is None else asked
     repeated = [name for position, name in enumerate(columns) if name in columns[:position]]
     if repeated or not columns:
         what = f"column {repeated[0]!r} is asked for twice" if repeated else "no column is asked for"
         raise SchemaError(f"dataset {dataset.name}: {what}", dataset=dataset.name)
     dataset.schema.select(columns)
-    where = parse_filter(request.where, dataset.schema, dataset.name) if request.where is not None else None
-    return Scan(tuple(columns), request.identity, request.since, where)
+    return tuple(columns)
 
 
 def _schema(dataset: DatasetRecord, scan: Scan) -> pa.Schema:

@@ -36,6 +36,27 @@ class ReadRequest:
 
 
 @dataclass(frozen=True)
+class ChangesRequest:
+    """What became of a dataset's rows between two versions.
+
+    Args:
+        since: the older version; 0: before the first.
+        version: the newer one; None: the head.
+        columns: business columns, in the order wanted; None: all of them.
+        before: also the old image of each row that was updated.
+        identity: add the identity columns at the end.
+        arm: read from this arm only; None: from one that holds both versions, or else from two.
+    """
+
+    since: int
+    version: int | None = None
+    columns: tuple[str, ...] | None = None
+    before: bool = True
+    identity: bool = False
+    arm: str | None = None
+
+
+@dataclass(frozen=True)
 class Output:
     """One dataset that a build writes.
 

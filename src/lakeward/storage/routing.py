@@ -71,6 +71,21 @@ class Routing:
                 return Place(self._arms[name], held)
         raise self._not_held(dataset, arm, version)
 
+    def resolve_pair(self, dataset: DatasetRecord, arm: str | None, old: int, new: int) -> tuple[Place, Place]:
+        """Find two versions for a comparison: on the arm that is asked for, else on one that holds both, else on two.
+
+        Raises:
+            UnknownObject, UnknownVersion, ArmNotCurrent: see `resolve`.
+        """
+        if arm is None:
+            for name in dict.fromkeys([dataset.route.primary_arm, *self._arms]):
+                held = [self._ledger.arm_version(dataset.id, name, version) for version in (old, new)]
+                if held[0] is not None and held[1] is not None:
+                    return Place(self._arms[name], held[0]), Place(self._arms[name], held[1])
+        places = [self.resolve(dataset, arm, version) for version in (old, new)]
+        assert places[0] is not None and places[1] is not None, "each version is named"
+        return places[0], places[1]
+
     def holders(self, dataset: DatasetRecord) -> list[Place]:
         """Return every arm that holds the dataset's head version, the primary first."""
         places = []

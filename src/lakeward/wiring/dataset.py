@@ -17,7 +17,7 @@ from lakeward.control.retention import Retention
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.storage.facade import Parity, Storage
 from lakeward.storage.foreign import Foreign, ForeignState, Restored
-from lakeward.storage.requests import ReadRequest, WriteResult
+from lakeward.storage.requests import ChangesRequest, ReadRequest, WriteResult
 from lakeward.types.digest import Digest
 from lakeward.types.schema import Schema
 from lakeward.wiring.actor import actor
@@ -119,12 +119,14 @@ class Dataset:
             columns: which columns; None: all.
             where: a SQL predicate over the row's columns.
             version: the dataset as it was at this version; None: the newest when this is called.
-            since: only rows written after this version.
+            since: only rows that were written (added or updated) after this version; 0: all. Rows that were deleted
+                since are not told of: `changes` does.
             identity: add `__row_index`, `__row_id`, `__created_at` and `__version`.
             arm: read from this arm, which must hold the version; None: the one that serves.
 
         Raises:
             SqlError: `where` is not a predicate over the columns.
+            UsageError: `since` is negative, or later than `version`.
             UnknownVersion, ArmNotCurrent, SchemaError: see there.
         """
         chosen = tuple(columns) if columns is not None else None
@@ -147,6 +149,47 @@ class Dataset:
             [{'id': 1}]
         """
         return self.read(columns, where, version, since, identity, arm).read_all()
+
+    def changes(
+        self,
+        since: int,
+        version: int | None = None,
+        columns: Sequence[str] | None = None,
+        before: bool = True,
+        identity: bool = False,
+        arm: str | None = None,
+    ) -> pa.RecordBatchReader:
+        """Stream what changed between two versions, in no particular order.
+
+        It is the net change, row by row as told apart by `__row_id`, whatever happened in between. The first column,
+        `__op`, says what became of the row: `insert`, `update` (its new image), `before` (its old one), or `delete`
+        (its last image). A replaced dataset has other rows: all of the old ones are deleted, all of the new ones
+        inserted.
+
+        With `before=False` it is what `write(mode="changes")` of another dataset takes. There each key may come once,
+        so rows of a dataset with a primary key are then told apart by that: a replaced dataset's rows are updates of
+        those that had the same key.
+
+        Args:
+            since: the older version; 0: before the first, so that every row is inserted.
+            version: the newer one; None: the newest when this is called.
+            columns: which columns; None: all.
+            before: also the old image of each row that was updated.
+            identity: add the identity columns, by which `before` and `update` of one row are found.
+            arm: read from this arm, which must hold both versions; None: from one that does, or else from two.
+
+        Raises:
+            UnknownVersion: one of the versions is not there, or not any more.
+            UsageError: `since` is negative, or later than `version`.
+            ArmNotCurrent, SchemaError: see there.
+
+        Example:
+            >>> orders.changes(since=1).read_all().to_pylist()
+            [{'__op': 'insert', 'id': 3, 'note': 'third'}]
+        """
+        chosen = tuple(columns) if columns is not None else None
+        request = ChangesRequest(since, version, chosen, before, identity, arm)
+        return self._rooms.storage.changes(self._known, request)
 
     def preview(
         self, rows: int = 10, where: str | None = None, version: int | None = None, identity: bool = False

@@ -176,7 +176,7 @@ def _assemble(
         tree, retention, recovery, made, lease_seconds=settings.ledger.lease_seconds, faults=faults
     )
     protocol = WriteProtocol(tree, ledger, slots, made, recovery, duck=duck, clock=clock, ids=ids, faults=faults)
-    storage = Storage(tree, Routing(ledger, made, retention), protocol, RecordedDigests(database))
+    storage = Storage(tree, Routing(ledger, made, retention), protocol, RecordedDigests(database), duck)
     engine = DuckDBEngine(
         memory_limit=settings.compute.memory_limit, threads=settings.compute.threads, temp_directory=scratch
     )

@@ -12,8 +12,19 @@ from lakeward.control.divergence import Compaction
 from lakeward.control.records import ArmVersion, Counts
 from lakeward.control.retention import Retention
 from lakeward.errors import CatalogError, ConflictError, Diverged, StorageError, UnknownVersion, UsageError
-from lakeward.storage.arm import ArmContext, ForeignHead, NothingToWrite, Prepared, Scan, StorageArm, Survey, WriteTask
+from lakeward.storage.arm import (
+    ArmContext,
+    ForeignHead,
+    NothingToWrite,
+    Prepared,
+    Scan,
+    Side,
+    StorageArm,
+    Survey,
+    WriteTask,
+)
 from lakeward.storage.arms.iceberg import branches
+from lakeward.storage.arms.iceberg.delta import differing
 from lakeward.storage.arms.iceberg.files import RollingWriter
 from lakeward.storage.arms.iceberg.foreign import diverged, head_of, refused_columns, refused_rows
 from lakeward.storage.arms.iceberg.foreign_rows import ForeignRows, Numbering
@@ -151,6 +162,15 @@ class IcebergArm(StorageArm):
             files.tables,
             scan.where,
         )
+
+    def changes(self, table: TableRef, old: ArmVersion, new: ArmVersion) -> tuple[Side, Side]:
+        """Leave out files that both snapshots have, with the same rows deleted."""
+        loaded = self._tables.load(table)
+        for version in (old, new):
+            if loaded.metadata.snapshot_by_id(version.snapshot_id or 0) is None:
+                raise self._gone(table, version)
+        with catalog_errors(f"dataset {table.name}"):
+            return differing(loaded, table.schema, old.snapshot_id or 0, new.snapshot_id or 0)
 
     def digest(self, table: TableRef, version: ArmVersion) -> Digest:
         """Compute the digest in DuckDB from the data files."""

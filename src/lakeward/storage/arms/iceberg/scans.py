@@ -162,11 +162,6 @@ def select_rows(
     return f"SELECT {select} FROM read_parquet([{paths}], {options}) AS t {joins}"
 
 
-def without(deletes: str) -> str:
-    """Return the join that leaves out the rows which a table of `deleted_rows` names."""
-    return f"ANTI JOIN {quote_identifier(deletes)} AS d ON d.file = t.filename AND d.position = t.file_row_number"
-
-
 def schema_of(table: Table, snapshot: Snapshot) -> IcebergSchema:
     """Return the columns that a snapshot was written with."""
     known = {schema.schema_id: schema for schema in table.metadata.schemas}
