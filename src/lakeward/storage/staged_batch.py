@@ -84,7 +84,8 @@ class StagedBatch:
             ValueRefused: an `__op` that there is not.
         """
         taken = self._verb.input_schema(self._table.schema)
-        columns = [f"{quote_identifier(each.name)} AS {alias(each)}" for each in taken.columns if each.name != OP]
+        business = taken.columns[:-1] if self._verb.per_row else taken.columns
+        columns = [f"{quote_identifier(each.name)} AS {alias(each)}" for each in business]
         removes = "true" if self._verb.removes else "false"
         if self._verb.per_row:
             removes = f"coalesce({quote_identifier(OP)} = 'delete', false)"
