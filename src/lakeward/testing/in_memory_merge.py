@@ -115,12 +115,12 @@ def merged_rows(found: Merge, old: pa.Table, new: pa.Table, counter: IdentityCou
         new.select([name for name in columns if name in new.column_names]),
         old.select(IDENTITY_COLUMNS),
     )
-    updated = old.schema.empty_table()
+    updated = old.slice(0, 0)
     if found.updated:
         values, kept = _taken(business, found.updated.values()), _taken(identity, found.updated)
         now = pa.array([version] * kept.num_rows, pa.int64())
         updated = pa.Table.from_arrays([*values.columns, *kept.columns[:-1], now], schema=old.schema)
-    added = old.schema.empty_table()
+    added = old.slice(0, 0)
     if found.added:
         (batch,) = _taken(business, found.added).combine_chunks().to_batches()
         added = pa.Table.from_batches([counter.number(batch)], old.schema)
