@@ -30,7 +30,8 @@ def kept_url(postgres: EmbeddedPostgres) -> str:
 def kept_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of the warehouse and of the settings file."""
     root = tmp_path_factory.mktemp("maintenance")
-    settings = f"[ledger]\nlease_seconds = 1\n[retention]\nversions = {KEPT}\n"
+    # Compaction makes versions of its own; it has its own tests.
+    settings = f"[ledger]\nlease_seconds = 1\n[retention]\nversions = {KEPT}\n[compaction]\nmode = 'off'\n"
     (root / "lakeward.toml").write_text(settings, encoding="utf-8")
     return root
 

@@ -4,12 +4,14 @@
 SELECT id FROM lakeward.datasets WHERE id = :dataset_id FOR NO KEY UPDATE;
 
 -- name: expire
--- Ends versions beyond the newest `:keep` committed ones, and says what each arm holds. Never ended: the newest version of
+-- Ends versions beyond the newest `:keep` committed ones, and says what each arm holds. Compactions of ours don't count:
+-- they come when they are needed, and must not take a version away that somebody wrote. Never ended: the newest version of
 -- an arm (its next write goes on from it), one that somebody keeps, and one that an open transaction reads.
 -- A mark is never taken back, so whoever sees it knows that no reader will be sent there any more.
 WITH oldest AS (
     SELECT t.version FROM lakeward.dataset_transactions t
-    WHERE t.dataset_id = :dataset_id AND t.status = 'committed' ORDER BY t.version DESC OFFSET :keep - 1 LIMIT 1
+    WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.kind <> 'compact'
+    ORDER BY t.version DESC OFFSET :keep - 1 LIMIT 1
 ), ended AS (
     UPDATE lakeward.arm_versions a SET expired_at = clock_timestamp()
     FROM oldest
@@ -32,7 +34,8 @@ WHERE a.dataset_id = :dataset_id ORDER BY a.arm, a.version;
 -- The same, changing nothing.
 WITH oldest AS (
     SELECT t.version FROM lakeward.dataset_transactions t
-    WHERE t.dataset_id = :dataset_id AND t.status = 'committed' ORDER BY t.version DESC OFFSET :keep - 1 LIMIT 1
+    WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.kind <> 'compact'
+    ORDER BY t.version DESC OFFSET :keep - 1 LIMIT 1
 ), ended AS (
     SELECT a.arm, a.version FROM lakeward.arm_versions a, oldest
     WHERE a.dataset_id = :dataset_id AND a.expired_at IS NULL AND a.version < oldest.version

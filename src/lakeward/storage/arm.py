@@ -20,8 +20,8 @@ from lakeward.control.records import ArmVersion, Counts, OpenTransaction
 from lakeward.errors import UsageError
 from lakeward.storage.duck import Duck
 from lakeward.storage.filters import Filter, quote_identifier, quote_list
-from lakeward.storage.leftovers import Leftover, TidyTask
-from lakeward.storage.settings import StorageSettings
+from lakeward.storage.leftovers import Leftover, Rewriting, TidyTask
+from lakeward.storage.settings import CompactionPolicy, StorageSettings
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import Digest
 from lakeward.types.schema import IDENTITY_COLUMNS
@@ -45,6 +45,7 @@ class WriteTask:
         compacted: called before anything is written if another engine has compacted the parent: records that, and
             returns the transaction as it is then.
         adopts: the foreign snapshot that the transaction takes in, if it does.
+        policy: which files a compaction is to rewrite.
     """
 
     table: TableRef
@@ -53,6 +54,7 @@ class WriteTask:
     check: Callable[[], None]
     compacted: Callable[[Compaction], OpenTransaction]
     adopts: int | None = None
+    policy: CompactionPolicy | None = None
 
 
 @dataclass(frozen=True)
@@ -211,6 +213,14 @@ class Survey:
 
 
 @dataclass(frozen=True)
+class Gathered:
+    """How many files a version of a dataset consists of."""
+
+    data_files: int
+    delete_files: int
+
+
+@dataclass(frozen=True)
 class ArmContext:
     """What arms are made from."""
 
@@ -241,7 +251,8 @@ class StorageArm(ABC):
         `delta` what it did to the digest. For `replace` and `append` the protocol finds that out.
 
         Args:
-            task: the write. Its verb is one of `VERBS`, or `copy`: replace by rows that bring their identity columns.
+            task: the write. Its verb is one of `VERBS`, or `copy`: replace by rows that bring their identity columns,
+                or `compact`: the rows stay, and files are rewritten as its policy says.
             batches: the columns of the verb's `input_schema`, for `copy` the business columns with the identity columns
                 behind.
         """
@@ -281,6 +292,18 @@ class StorageArm(ABC):
         to do.
         """
         return iter(())
+
+    def gathered(self, dataset_id: int) -> Gathered | None:
+        """Return what this process published last of a dataset, from memory; None: nothing, or the arm has no files."""
+        return None
+
+    def compactable(self, table: TableRef, version: ArmVersion, policy: CompactionPolicy) -> Rewriting | None:
+        """Return what a compaction would do to a version; None: nothing. Reads no rows."""
+        return None
+
+    def compacted(self, table: TableRef, version: ArmVersion) -> Rewriting:
+        """Return what the compaction that made a version has done."""
+        raise UsageError(f"the {self.name} arm has no files to rewrite")
 
     def foreign(self, table: TableRef, held: ArmVersion) -> ForeignHead | None:
         """Return where another engine has moved the arm's own head; None: it is at `held`.

@@ -13,6 +13,7 @@ from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ParityMismatch, SchemaError, UsageError
 from lakeward.storage.arm import NEW, OLD, Scan, scanned
 from lakeward.storage.changes import Wanted, check_order, compared, inserts
+from lakeward.storage.compaction import Compaction
 from lakeward.storage.duck import Duck
 from lakeward.storage.filters import parse_filter
 from lakeward.storage.first_rows import first_rows
@@ -75,13 +76,21 @@ class Storage:
         protocol: how a write becomes visible.
         recorded: the digests that were found before.
         duck: compares versions.
+        compaction: looks after the files of what was written.
     """
 
     def __init__(
-        self, tree: Tree, routing: Routing, protocol: WriteProtocol, recorded: RecordedDigests, duck: Duck
+        self,
+        tree: Tree,
+        routing: Routing,
+        protocol: WriteProtocol,
+        recorded: RecordedDigests,
+        duck: Duck,
+        compaction: Compaction,
     ) -> None:
         self._tree = tree
         self._duck = duck
+        self._compaction = compaction
         self._recorded = recorded
         self.routing = routing
         self.protocol = protocol
@@ -162,9 +171,15 @@ class Storage:
             return inserts(table, place, wanted)
         old, new = self.routing.resolve_pair(dataset, request.arm, request.since, newest)
         if old.arm is new.arm:
-            return compared(self._duck, table, new.arm.changes(table, old.version, new.version), wanted)
-        sides = scanned(old.arm, table, old.version, OLD), scanned(new.arm, table, new.version, NEW)
-        return compared(self._duck, table, sides, wanted)
+            sides = new.arm.changes(table, old.version, new.version)
+        else:
+            sides = scanned(old.arm, table, old.version, OLD), scanned(new.arm, table, new.version, NEW)
+
+        def still_there() -> None:
+            for place in (old, new):
+                self.routing.resolve(dataset, place.arm.name, place.version.version)
+
+        return compared(self._duck, table, sides, wanted, still_there)
 
     def digest(self, dataset: DatasetRecord, *, arm: str | None = None, version: int | None = None) -> Digest:
         """Compute the digest of one version from the rows of one arm (None: the one that serves)."""
@@ -227,7 +242,9 @@ class Storage:
         """Write several datasets, visible together or not at all. See `WriteProtocol.run`."""
         for output in outputs:
             verb_named(output.verb).check(output.dataset.schema, output.dataset.name)
-        return self.protocol.run(outputs, writer=writer, pipeline=pipeline)
+        result = self.protocol.run(outputs, writer=writer, pipeline=pipeline)
+        self._compaction.after_writes([output.dataset for output in outputs])
+        return result
 
     def copy(
         self,

@@ -1,4 +1,4 @@
-"""What maintenance asks of an arm, and what it finds there: things that no version, reader or writer needs any more."""
+"""What maintenance asks of an arm, and what it finds: files to rewrite, and things that nobody needs any more."""
 
 from __future__ import annotations
 
@@ -57,3 +57,32 @@ class Leftover:
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
         return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """Data files that are rewritten, or that are to be.
+
+    Args:
+        dataset: whose.
+        files: how many data files go.
+        bytes: their size on disk.
+        delete_files: how many delete files go, because they apply to no data file any more.
+        files_after: how many data files come for them.
+        bytes_after: their size; None: they are not written yet.
+        version: the version that did it; None: it is not done yet.
+        actions: what is done, each in words.
+    """
+
+    dataset: str
+    files: int
+    bytes: int
+    delete_files: int
+    files_after: int
+    bytes_after: int | None = None
+    version: int | None = None
+    actions: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return {**vars(self), "actions": list(self.actions)}

@@ -3,6 +3,7 @@
 For each dataset, in this order, so that whoever stops in between leaves garbage and never a hole:
 
     recover    what dead processes left is finished or removed
+    compact    data files that have gathered delete files, or are small, are rewritten as a version of their own
     expire     the ledger ends the versions beyond the policy; from here on no reader is sent there
     tidy       each arm removes what no version needs: snapshots, then rows and files, one by one
     forget     the ledger drops the entries of versions that have nothing left
@@ -21,7 +22,8 @@ from lakeward.control.retention import Retention
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import LakewardError, UsageError
 from lakeward.storage.arm import StorageArm
-from lakeward.storage.leftovers import Leftover, TidyTask
+from lakeward.storage.compaction import Compaction
+from lakeward.storage.leftovers import Leftover, Rewriting, TidyTask
 from lakeward.storage.recovery import Recovered, Recovery
 from lakeward.storage.table import table_ref
 
@@ -36,7 +38,7 @@ log = logging.getLogger("lakeward.maintenance")
 
 @dataclass(frozen=True)
 class Failure:
-    """A dataset that could not be tidied to the end, and why."""
+    """A dataset that could not be maintained to the end, and why."""
 
     dataset: str
     error: str
@@ -48,6 +50,7 @@ class MaintenanceReport:
 
     dry_run: bool
     recovered: list[Recovered] = field(default_factory=list)
+    compacted: list[Rewriting] = field(default_factory=list)
     removed: list[Leftover] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
@@ -69,6 +72,7 @@ class MaintenanceReport:
         return {
             "dry_run": self.dry_run,
             "recovered": [dict(vars(each)) for each in self.recovered],
+            "compacted": [each.to_json() for each in self.compacted],
             "removed": [each.to_json() for each in self.removed],
             "totals": {kind: {"count": count, "bytes": size} for kind, (count, size) in self.totals().items()},
             "bytes": self.bytes,
@@ -83,9 +87,10 @@ class Maintenance:
         tree: names and what they stand for.
         retention: the policy, and what the ledger holds.
         recovery: comes first.
+        compaction: comes next.
         arms: by name.
         lease_seconds: the longest time that a silent writer keeps what it has; no grace is shorter.
-        faults: called as `maintain:expired` and `maintain:tidied` between the steps.
+        faults: called as `maintain:compacted`, `maintain:expired` and `maintain:tidied` between the steps.
     """
 
     def __init__(
@@ -93,6 +98,7 @@ class Maintenance:
         tree: Tree,
         retention: Retention,
         recovery: Recovery,
+        compaction: Compaction,
         arms: Mapping[str, StorageArm],
         *,
         lease_seconds: float,
@@ -101,6 +107,7 @@ class Maintenance:
         self._tree = tree
         self._retention = retention
         self._recovery = recovery
+        self._compaction = compaction
         self._arms = arms
         self._lease_seconds = lease_seconds
         self._faults = faults
@@ -140,15 +147,27 @@ class Maintenance:
             try:
                 if not dry_run:
                     report.recovered.extend(self._recovery.recover(dataset.id))
+                self._compact(dataset, report, progress)
                 for leftover in self._tidy(dataset.id, older_than, dry_run):
                     report.removed.append(leftover)
                     count += leftover.count
                     if progress is not None:
                         progress(f"tidying {dataset.name}", count)
             except LakewardError as error:
-                log.warning("dataset %s was not tidied to the end: %s", dataset.name, error)
+                log.warning("dataset %s was not maintained to the end: %s", dataset.name, error)
                 report.failures.append(Failure(dataset.name, error.message))
         return report
+
+    def _compact(self, dataset: DatasetRecord, report: MaintenanceReport, progress: Progress | None) -> None:
+        """Rewrite what is worth it. What comes after does not depend on it, and so a failure does not keep it away."""
+        if progress is not None:
+            progress(f"compacting {dataset.name}", 0)
+        try:
+            report.compacted.extend(self._compaction.asked(dataset.id, dry_run=report.dry_run))
+        except LakewardError as error:
+            log.warning("dataset %s was not compacted: %s", dataset.name, error)
+            report.failures.append(Failure(dataset.name, f"not compacted: {error.message}"))
+        self._faults.at("maintain:compacted")
 
     def _tidy(self, dataset_id: int, grace_seconds: float, dry_run: bool) -> Iterator[Leftover]:
         # In this order: the head first, so that all versions up to it are among those held; and what is open before the

@@ -212,7 +212,8 @@ class WriteProtocol:
             return job.transaction
 
         adopts = job.output.resolution.found if job.output.resolution is not None else None
-        task = WriteTask(job.table, transaction, transaction.arm_parent, check, compacted, adopts)
+        policy = job.output.policy
+        task = WriteTask(job.table, transaction, transaction.arm_parent, check, compacted, adopts, policy)
         batches, running = job.batches.reader, None
         if transaction.verb == "append" and transaction.parent_digest is not None:
             running = RunningDigest(self._duck, job.table.schema)

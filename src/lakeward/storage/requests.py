@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakeward.control.records import ArmVersion, Resolution, Window
 from lakeward.control.tree import DatasetRecord
+from lakeward.storage.settings import CompactionPolicy
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import Digest
 
@@ -70,6 +71,7 @@ class Output:
         fingerprint: what the pipeline that writes it means; None: no pipeline does.
         audit: looks at the prepared version and raises to refuse it; the digest that it returns, if any, is recorded.
         resolution: how it ends the dataset's divergence; only where another engine's snapshot is adopted.
+        policy: what is to be rewritten; only for a compaction.
     """
 
     dataset: DatasetRecord
@@ -80,6 +82,7 @@ class Output:
     fingerprint: str | None = None
     audit: Callable[[PreparedVersion], Digest | None] | None = None
     resolution: Resolution | None = None
+    policy: CompactionPolicy | None = None
 
 
 @dataclass(frozen=True)

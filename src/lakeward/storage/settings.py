@@ -3,11 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lakeward.control.retention import DEFAULT_VERSIONS
 from lakeward.errors import SettingsError
+
+
+@dataclass(frozen=True)
+class CompactionPolicy:
+    """Which data files of a dataset's head are rewritten.
+
+    Args:
+        delete_files: a data file that so many delete files apply to is rewritten.
+        deleted_share: so is one of which more than this share of rows is deleted.
+        worthwhile_share: many delete files alone count only from this share of deleted rows on: who deletes one row at
+            a time must not have a large file rewritten every few writes.
+        small_files: small files are merged once there are so many of them.
+        small_share: a file is small below this share of `target_bytes`.
+        tier: so many small files of like size become one, which is in the next tier: a row is rewritten once for each.
+        target_bytes: the size on disk up to which files are merged.
+    """
+
+    delete_files: int = 8
+    deleted_share: float = 0.3
+    worthwhile_share: float = 0.01
+    small_files: int = 32
+    small_share: float = 1 / 16
+    tier: int = 8
+    target_bytes: int = 512 << 20
+
+    @property
+    def small_bytes(self) -> float:
+        """The size on disk below which a file is small."""
+        return self.small_share * self.target_bytes
+
+    def thorough(self) -> CompactionPolicy:
+        """Return what is done for somebody who asks: two small files are enough, and no rewriting is too dear."""
+        return replace(self, worthwhile_share=0.0, small_files=2, tier=2)
 
 
 @dataclass(frozen=True)

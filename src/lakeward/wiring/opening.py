@@ -25,6 +25,7 @@ from lakeward.errors import ConflictError, HomeNotWritable, SettingsError, Stora
 from lakeward.pipelines.service import Pipelines
 from lakeward.storage import arms
 from lakeward.storage.arm import ArmContext, StorageArm
+from lakeward.storage.compaction import Compaction, CompactionMode
 from lakeward.storage.duck import Duck
 from lakeward.storage.facade import Storage
 from lakeward.storage.foreign import Foreign
@@ -32,7 +33,7 @@ from lakeward.storage.maintenance import Maintenance
 from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.routing import Routing
-from lakeward.storage.settings import StorageSettings
+from lakeward.storage.settings import CompactionPolicy, StorageSettings
 from lakeward.wiring.settings import SETTINGS_FILE, LoadedSettings, Settings, load_settings
 from lakeward.wiring.upkeep import Upkeep
 from lakeward.wiring.workspace import Workspace
@@ -172,11 +173,16 @@ def _assemble(
         undo.callback(each.close)
     recovery = Recovery(tree, ledger, made, faults)
     retention = Retention(database, settings.retention.versions)
-    maintenance = Maintenance(
-        tree, retention, recovery, made, lease_seconds=settings.ledger.lease_seconds, faults=faults
+    no_wait = Slots(database, ledger, clock, timeout_seconds=0)
+    protocol, hasty = (
+        WriteProtocol(tree, ledger, line, made, recovery, duck=duck, clock=clock, ids=ids, faults=faults)
+        for line in (slots, no_wait)
     )
-    protocol = WriteProtocol(tree, ledger, slots, made, recovery, duck=duck, clock=clock, ids=ids, faults=faults)
-    storage = Storage(tree, Routing(ledger, made, retention), protocol, RecordedDigests(database), duck)
+    compaction = _compaction(settings, tree, ledger, made, protocol, hasty)
+    maintenance = Maintenance(
+        tree, retention, recovery, compaction, made, lease_seconds=settings.ledger.lease_seconds, faults=faults
+    )
+    storage = Storage(tree, Routing(ledger, made, retention), protocol, RecordedDigests(database), duck, compaction)
     engine = DuckDBEngine(
         memory_limit=settings.compute.memory_limit, threads=settings.compute.threads, temp_directory=scratch
     )
@@ -193,6 +199,26 @@ def _assemble(
         pipelines=Pipelines(tree, ledger, storage, recovery, engine, database),
         close=_once(undo.pop_all().close),
     )
+
+
+def _compaction(
+    settings: Settings,
+    tree: Tree,
+    ledger: Ledger,
+    arms_by_name: Mapping[str, StorageArm],
+    patient: WriteProtocol,
+    hasty: WriteProtocol,
+) -> Compaction:
+    wanted = settings.compaction
+    policy = CompactionPolicy(
+        delete_files=wanted.delete_files,
+        deleted_share=wanted.deleted_share,
+        small_files=wanted.small_files,
+        small_share=wanted.small_share,
+        target_bytes=settings.storage.target_file_bytes,
+    )
+    mode = CompactionMode(asked=wanted.mode != "off", automatic=wanted.mode == "automatic")
+    return Compaction(tree, ledger, arms_by_name, patient=patient, hasty=hasty, policy=policy, mode=mode)
 
 
 def _prepare_home(settings: Settings) -> Path | None:

@@ -7,7 +7,7 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_serializer, field_validator
 from pydantic_core import PydanticCustomError
@@ -60,6 +60,24 @@ class StorageSection(_Section):
     )
 
 
+class CompactionSection(_Section):
+    """When data files of Iceberg tables are rewritten."""
+
+    mode: Literal["automatic", "manual", "off"] = Field(
+        "automatic", description="`automatic`: after writes and by `lakeward maintain`; `manual`: by that alone; `off`"
+    )
+    delete_files: int = Field(8, ge=1, description="a data file that so many delete files apply to is rewritten")
+    deleted_share: float = Field(
+        0.3, gt=0, le=1, description="so is one of which more than this share of rows is deleted"
+    )
+    small_files: int = Field(
+        32, ge=2, description="so many small data files are merged after a write; `lakeward maintain` merges any two"
+    )
+    small_share: float = Field(
+        0.0625, ge=0, le=1, description="a data file is small below this share of `storage.target_file_bytes` on disk"
+    )
+
+
 class ComputeSection(_Section):
     """How pipelines compute."""
 
@@ -80,6 +98,7 @@ class Settings(_Section):
     ledger: LedgerSection = LedgerSection()  # type: ignore[call-arg]
     retention: RetentionSection = RetentionSection()  # type: ignore[call-arg]
     storage: StorageSection = StorageSection()  # type: ignore[call-arg]
+    compaction: CompactionSection = CompactionSection()  # type: ignore[call-arg]
     compute: ComputeSection = ComputeSection()  # type: ignore[call-arg]
 
     @field_validator("home", "warehouse", mode="before")

@@ -37,7 +37,7 @@ def test_it_says_what_goes_and_repeating_finds_nothing(run: Run, history: Path) 
     assert done["totals"]["data file"] == {"count": 1, "bytes": 1_500_000} and done["bytes"] == 1_500_000
     assert (done["failures"], done["next_steps"]) == ([], [])
     again = run("maintain")
-    assert (again.code, again.out) == (0, "nothing to remove\n")
+    assert (again.code, again.out) == (0, "nothing to do\n")
     gone = run("dataset", "preview", "a.b.c", "--version", "1")
     assert gone.code == 2 and "has expired" in (gone.err)
 

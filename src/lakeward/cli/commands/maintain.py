@@ -1,15 +1,18 @@
-"""`lakeward maintain`: expires old versions and removes what nothing needs any more."""
+"""`lakeward maintain`: rewrites files that are slow to read, expires old versions, removes what nothing needs."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
+
+if TYPE_CHECKING:
+    from lakeward.storage.leftovers import Rewriting
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smhd]?)")
@@ -38,9 +41,10 @@ def maintain(
     older_than: OlderThanOption = "1h",
     dry_run: DryRunOption = False,
 ) -> None:
-    """Expire old versions, and remove what nothing needs.
+    """Rewrite files that are slow to read, expire old versions, and remove what nothing needs.
 
-    Versions beyond the policy expire; snapshots, rows and files that no readable version needs are removed.
+    Data files of Iceberg tables that are small, or have many deleted rows, are rewritten, as a version with the same
+    rows. Versions beyond the policy expire; snapshots, rows and files that no readable version needs are removed.
 
     Recovery comes first. Each thing is removed by itself, never by a prefix, and nothing outside a dataset's own
     directory. Safe at any time, also in several processes at once, while others read and write.
@@ -51,19 +55,31 @@ def maintain(
             *(datasets or ()), older_than=seconds, dry_run=dry_run, progress=lambda what, _: session.progress(what, 0)
         )
     for failure in report.failures:
-        session.say(f"{failure.dataset}: not tidied to the end: {failure.error}")
+        session.say(f"{failure.dataset}: not maintained to the end: {failure.error}")
     lines = [f"{each.dataset} version {each.version}: {each.outcome}" for each in report.recovered]
+    lines += [_compacted(each) for each in report.compacted]
     if dry_run:
+        lines += [f"{action}, of {each.dataset}" for each in report.compacted for action in each.actions]
         lines += [
             f"{each.kind} {each.what}" + (f" of {each.dataset}" if each.dataset else "") for each in report.removed
         ]
     done = "would be removed" if dry_run else "removed"
     lines += [f"{done}: {_counted(kind, count)}{_sized(size)}" for kind, (count, size) in report.totals().items()]
     again = lakeward("maintain", *(datasets or ()), *(() if older_than == "1h" else ("--older-than", older_than)))
-    steps = [again] if (dry_run and report.removed) or report.failures else []
-    session.show(report.to_json(), lines or ["nothing to remove"], steps)
+    steps = [again] if (dry_run and (report.compacted or report.removed)) or report.failures else []
+    session.show(report.to_json(), lines or ["nothing to do"], steps)
     if report.failures:
         raise typer.Exit(1)
+
+
+def _compacted(done: Rewriting) -> str:
+    """Say in a line what was rewritten, or would be."""
+    dropped = f", {_counted('delete file', done.delete_files)} dropped" if done.delete_files else ""
+    before = f"{_counted('data file', done.files)}{_sized(done.bytes)}"
+    if done.version is None:
+        return f"would be compacted: {done.dataset}: {before}, to {done.files_after:,}{dropped}"
+    after = f"{done.files_after:,}{_sized(done.bytes_after or 0)}"
+    return f"{done.dataset} version {done.version}: compacted {before}, to {after}{dropped}"
 
 
 def _seconds(text: str) -> float:
