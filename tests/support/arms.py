@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakeward import Workspace, WriteResult
 from lakeward.control.routes import ARM_MODES
 from lakeward.control.tree import DatasetRecord
-from lakeward.storage.requests import Output, PreparedVersion, ReadRequest
+from lakeward.storage.requests import ChangesRequest, Output, PreparedVersion, ReadRequest
 from lakeward.storage.table import TableRef, table_ref
 from lakeward.storage.verbs import VERBS, verb_named
 from lakeward.types.conform import to_reader
@@ -103,6 +103,13 @@ class HeldDataset:
         if not request.get("identity"):
             ordered = ordered.select(table.column_names[:-4])
         return ordered.to_pylist()
+
+    def changes(self, since: int, version: int | None = None, **request: Any) -> list[dict[str, Any]]:
+        """Return what changed, as it comes; from this dataset's arm unless another one is named."""
+        if request.get("columns") is not None:
+            request["columns"] = tuple(request["columns"])
+        asked = ChangesRequest(since, version, **{"arm": self.arm, **request})
+        return self.workspace.storage.changes(self.record, asked).read_all().to_pylist()
 
     def digest(self, version: int | None = None, arm: str | None = None) -> Digest:
         return self.workspace.storage.digest(self.record, arm=arm or self.arm, version=version)

@@ -7,7 +7,8 @@ which rows differ, and then reads those rows' columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -25,6 +26,9 @@ from lakeward.types.table import arrow_schema
 
 INSERT, UPDATE, DELETE, BEFORE = "insert", "update", "delete", "before"
 """What `__op` says of a row: it is new; it is the new or (`before`) the old image of an updated one; or it is gone."""
+
+LATE_SECONDS = 30.0
+"""Rows that are first read later than this after their version was resolved are read if that is still there."""
 
 _OP_FIELD = pa.field(OP, pa.string(), nullable=False)
 
@@ -98,7 +102,9 @@ def inserts(table: TableRef, place: Place | None, wanted: Wanted) -> pa.RecordBa
     return pa.RecordBatchReader.from_batches(schema, marked(rows))
 
 
-def compared(duck: Duck, table: TableRef, sides: tuple[Side, Side], wanted: Wanted) -> pa.RecordBatchReader:
+def compared(
+    duck: Duck, table: TableRef, sides: tuple[Side, Side], wanted: Wanted, still_there: Callable[[], None]
+) -> pa.RecordBatchReader:
     """Stream what changed between two versions.
 
     Args:
@@ -106,24 +112,36 @@ def compared(duck: Duck, table: TableRef, sides: tuple[Side, Side], wanted: Want
         table: the dataset.
         sides: rows of the older and the newer version.
         wanted: what to tell of the changes.
+        still_there: raises if one of the versions has expired. Asked late, when its rows may be gone in part.
     """
     schema = wanted.arrow(table.schema)
     key = table.schema.primary_key if not wanted.before else ()
-    return pa.RecordBatchReader.from_batches(schema, _Comparison(duck, sides, wanted, key).batches(schema))
+    return pa.RecordBatchReader.from_batches(schema, _Comparison(duck, sides, wanted, key, still_there).batches(schema))
 
 
 class _Comparison:
     """One comparison: what differs, what became of it, and then the rows."""
 
-    def __init__(self, duck: Duck, sides: tuple[Side, Side], wanted: Wanted, key: Sequence[str]) -> None:
+    def __init__(
+        self,
+        duck: Duck,
+        sides: tuple[Side, Side],
+        wanted: Wanted,
+        key: Sequence[str],
+        still_there: Callable[[], None],
+    ) -> None:
         self._duck = duck
         self._old, self._new = sides
         self._wanted = wanted
         self._key = key
+        self._still_there = still_there
+        self._resolved = time.monotonic()
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with self._duck.connect() as connection:
+            self._check()
             self._find(connection)
+            self._check()
             parts = [
                 self._rows(connection, side, marks)
                 for side, marks in ((self._old, "went"), (self._new, "came"))
@@ -135,6 +153,10 @@ class _Comparison:
             with given(connection, tables):
                 query = " UNION ALL ".join(part.sql for part in parts)
                 yield from joined(connection.sql(query).to_arrow_reader(PULL_ROWS), schema)
+
+    def _check(self) -> None:
+        if time.monotonic() - self._resolved > LATE_SECONDS:
+            self._still_there()
 
     def _find(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Lay down which rows differ, `went` of the older version and `came` of the newer, and what became of each."""

@@ -192,10 +192,15 @@ class Dataset:
         return self._rooms.storage.changes(self._known, request)
 
     def preview(
-        self, rows: int = 10, where: str | None = None, version: int | None = None, identity: bool = False
+        self,
+        rows: int = 10,
+        where: str | None = None,
+        version: int | None = None,
+        identity: bool = False,
+        since: int | None = None,
     ) -> pa.Table:
         """Return the first rows in the order in which they were written; the arguments are those of `read`."""
-        request = ReadRequest(where=where, version=version, identity=identity)
+        request = ReadRequest(where=where, version=version, since=since, identity=identity)
         return self._rooms.storage.first_rows(self._known, rows, request)
 
     def digest(self, arm: str | None = None, version: int | None = None) -> Digest:
@@ -272,6 +277,7 @@ class Dataset:
         columns: Sequence[str] | None = None,
         where: str | None = None,
         version: int | None = None,
+        since: int | None = None,
         overwrite: bool = False,
         options: Mapping[str, Any] | None = None,
         progress: TransferProgress | None = None,
@@ -280,7 +286,7 @@ class Dataset:
 
         Args:
             path: where; a file that is there is refused, unless `overwrite`.
-            columns, where, version: which rows, as in `read`.
+            columns, where, version, since: which rows, as in `read`.
             overwrite: replace a file that is there.
             options: for CSV: `delimiter`, `quote`, `header`, `null_markers`, `encoding`.
             progress: is told the rows so far.
@@ -293,7 +299,7 @@ class Dataset:
         return self._rooms.transfer.export(
             self.record,
             Path(path),
-            ReadRequest(chosen, where, version),
+            ReadRequest(chosen, where, version, since),
             overwrite=overwrite,
             options=options,
             progress=progress,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from lakeward.cli.commands import (
+    dataset_changes,
     dataset_copy,
     dataset_create,
     dataset_export,
@@ -24,6 +25,7 @@ def register(app: typer.Typer) -> None:
         dataset_list,
         dataset_show,
         dataset_preview,
+        dataset_changes,
         dataset_history,
         dataset_import,
         dataset_export,

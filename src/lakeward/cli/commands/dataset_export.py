@@ -11,7 +11,7 @@ from lakeward.cli.columns import parse_names
 from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.commands.dataset_import import DelimiterOption, EncodingOption, NullOption, csv_options
 from lakeward.cli.commands.dataset_name import DatasetArgument
-from lakeward.cli.commands.dataset_preview import VersionOption, WhereOption
+from lakeward.cli.commands.dataset_preview import SinceOption, VersionOption, WhereOption
 from lakeward.cli.session import Session, heavy
 from lakeward.cli.text import counted
 
@@ -34,6 +34,7 @@ def export(
     ] = None,
     where: WhereOption = None,
     version: VersionOption = None,
+    since: SinceOption = None,
     null: NullOption = None,
     delimiter: DelimiterOption = None,
     encoding: EncodingOption = None,
@@ -56,6 +57,7 @@ def export(
             columns=parse_names(select) if select else None,
             where=where,
             version=version,
+            since=since,
             overwrite=force,
             options=csv_options(null, delimiter, encoding),
             progress=session.progress,
