@@ -20,8 +20,8 @@ from support.crashes import Driver, content, unclean
 Make = Callable[[str], lakeward.Dataset]
 
 NOT_THERE = {
-    "postgres": ("prepare:files", "prepare:committed", "publish", "publish:moved"),
-    "iceberg": ("prepare:copy", "prepare:chunk"),
+    "postgres": ("prepare:files", "prepare:deletes", "prepare:committed", "publish", "publish:moved"),
+    "iceberg": ("prepare:copy", "prepare:chunk", "prepare:deletes"),
 }
 """Points that a write to the arm does not pass."""
 

@@ -60,6 +60,7 @@ POINTS = (
     "prepare:copy",
     "prepare:chunk",
     "prepare:files",
+    "prepare:deletes",
     "prepare:committed",
     "audit",
     "decide",
@@ -68,7 +69,8 @@ POINTS = (
     "publish:moved",
 )
 """Every name that `Faults.at` is called with during a write, in order. The arms name those inside prepare: copy (within
-a Postgres transaction) and chunk are of the Postgres arm, files and their commit of the Iceberg arm."""
+a Postgres transaction) and chunk are of the Postgres arm, files, the delete files of a keyed write, and their commit of
+the Iceberg arm."""
 
 COMMITTED_FROM = "decide:committed"
 """From this point on a write stands, whatever happens; before it, nothing of it is ever seen."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
 
-from lakeward.control.divergence import Compaction
 from lakeward.control.records import ArmVersion, Counts
 from lakeward.control.retention import Retention
-from lakeward.errors import CatalogError, ConflictError, Diverged, StorageError, UnknownVersion, UsageError
+from lakeward.errors import CatalogError, ConflictError, StorageError, UnknownVersion
 from lakeward.storage.arm import (
     ArmContext,
     ForeignHead,
+    Gathered,
     NothingToWrite,
     Prepared,
     Scan,
@@ -24,11 +25,14 @@ from lakeward.storage.arm import (
     WriteTask,
 )
 from lakeward.storage.arms.iceberg import branches
+from lakeward.storage.arms.iceberg.adoption import Adoption
+from lakeward.storage.arms.iceberg.compaction import Compactor, gathered, rewritten
 from lakeward.storage.arms.iceberg.delta import differing
 from lakeward.storage.arms.iceberg.files import RollingWriter
-from lakeward.storage.arms.iceberg.foreign import diverged, head_of, refused_columns, refused_rows
-from lakeward.storage.arms.iceberg.foreign_rows import ForeignRows, Numbering
-from lakeward.storage.arms.iceberg.producers import Appends, Replaces
+from lakeward.storage.arms.iceberg.foreign import head_of
+from lakeward.storage.arms.iceberg.foreign_rows import ForeignRows
+from lakeward.storage.arms.iceberg.merge import Merge
+from lakeward.storage.arms.iceberg.producers import Appends, Change, ParentMoved, Replaces
 from lakeward.storage.arms.iceberg.scans import FileScan, plan
 from lakeward.storage.arms.iceberg.tables import (
     BUILD_PROPERTY,
@@ -41,12 +45,17 @@ from lakeward.storage.arms.iceberg.upkeep import EXPIRE_EVERY, Upkeep, removable
 from lakeward.storage.duck import SOURCE
 from lakeward.storage.filters import quote_identifier, quote_list
 from lakeward.storage.identity import IdentityCounter, with_identity
-from lakeward.storage.leftovers import Leftover, TidyTask
+from lakeward.storage.leftovers import Leftover, Rewriting, TidyTask
+from lakeward.storage.settings import CompactionPolicy
+from lakeward.storage.staged_batch import StagedBatch
 from lakeward.storage.table import TableRef
-from lakeward.storage.verbs import KEYED
+from lakeward.storage.verbs import KEYED, verb_named
 from lakeward.types.digest import EMPTY, Digest, duckdb_digest_sql
 from lakeward.types.schema import IDENTITY_COLUMNS, VERSION
 from lakeward.types.table import arrow_schema
+
+MERGE_TRIES = 3
+"""How often the rows of a keyed write are matched anew, because another engine compacted them meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -68,17 +77,22 @@ class IcebergArm(StorageArm):
         self._ledger = context.ledger
         self._duck = context.duck
         self._foreign = ForeignRows(context.duck)
+        self._adoption = Adoption(self._tables, self._foreign, context.ledger)
         self._faults = context.faults
         self._target_file_bytes = context.settings.target_file_bytes
         self._retention = Retention(context.database, context.settings.retained_versions)
+        self._compactor = Compactor(context.duck, context.faults)
+        self._gathered: dict[int, Gathered] = {}
 
     def prepare(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared | NothingToWrite:
         """Write data files, then one snapshot on the version's branch; `main` does not move."""
         if task.transaction.verb in KEYED:
-            raise UsageError(f"the {self.name} arm does not take {task.transaction.verb} writes")
+            return self._merge(task, batches)
+        if task.policy is not None:
+            return self._compact(task, task.policy)
         if task.adopts is not None:
-            return self._adopt(task, task.adopts)
-        task, loaded, parent = self._open_for_write(task)
+            return self._adoption.adopt(task, task.adopts, self._write_adopted)
+        task, loaded, parent = self._adoption.open(task)
         transaction = task.transaction
         copied = transaction.verb == "copy"
         replaces = copied or transaction.verb == "replace"
@@ -122,27 +136,78 @@ class IcebergArm(StorageArm):
         written_with: int | None = None,
     ) -> _Written:
         """Write rows that have their identity columns to data files, and those into a snapshot on a branch."""
-        transaction, table = task.transaction, task.table
-        what = f"dataset {table.name}"
-        writer = RollingWriter(loaded, f"{transaction.version:08d}", self._target_file_bytes, what)
+        what = f"dataset {task.table.name}"
+        writer = RollingWriter(loaded, f"{task.transaction.version:08d}", self._target_file_bytes, what)
         writer.write_all(rows, task.check)
         self._faults.at("prepare:files")
-        namespace = tuple(loaded.name()[:-1])
-        snapshot, start = branches.prepare(
+        change = Replaces(writer.files) if replaces else Appends(writer.files)
+        snapshot, start = self._commit(task, loaded, parent, change, written_with)
+        return _Written(snapshot, start, writer.rows)
+
+    def _write_adopted(
+        self, task: WriteTask, loaded: Table, parent: int, rows: Iterable[pa.RecordBatch], written_with: int
+    ) -> tuple[int, int]:
+        written = self._write(task, loaded, parent, rows, replaces=True, written_with=written_with)
+        return written.snapshot, written.parent
+
+    def _commit(
+        self, task: WriteTask, loaded: Table, parent: int, change: Change, written_with: int | None = None
+    ) -> tuple[int, int]:
+        """Make a snapshot on the version's branch; return it, and the one that it goes on from."""
+        transaction, table, namespace = task.transaction, task.table, tuple(loaded.name()[:-1])
+        found = branches.prepare(
             lambda: self._tables.load_at(table, namespace),
             table,
             transaction.version,
             parent,
-            Replaces(writer.files) if replaces else Appends(writer.files),
+            change,
             properties={
                 DATASET_PROPERTY: str(table.uid),
                 VERSION_PROPERTY: str(transaction.version),
                 BUILD_PROPERTY: str(transaction.build_id),
             },
-            accept=self._accept(table, transaction.version, written_with),
+            accept=self._adoption.accept(table, transaction.version, written_with),
         )
         self._faults.at("prepare:committed")
-        return _Written(snapshot, start, writer.rows)
+        return found
+
+    def _merge(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared | NothingToWrite:
+        """Write by key: what changes goes into new files and delete files, and those into one snapshot on a branch."""
+        verb = verb_named(task.transaction.verb)
+        with self._duck.session() as connection:
+            staged = StagedBatch(connection, task.table, verb)
+            staged.load(batches)
+            if task.parent is None and (verb.removes or staged.removing == staged.rows):
+                return NothingToWrite(skipped=staged.rows)
+            for _ in range(MERGE_TRIES):
+                task, loaded, parent = self._adoption.open(task)
+                merge = Merge(connection, staged, task, verb, loaded, parent, self._target_file_bytes, self._faults)
+                merged = merge.run()
+                if isinstance(merged, NothingToWrite):
+                    return merged
+                try:
+                    snapshot, start = self._commit(task, loaded, parent, merged.change)
+                except ParentMoved:
+                    # Another engine compacted what was matched: the positions are of files that are there no more.
+                    continue
+                return Prepared(
+                    counts=merged.counts,
+                    next_row_id=merged.next_row_id,
+                    next_row_index=merged.next_row_index,
+                    rebases=task.parent is None,
+                    publishes=True,
+                    snapshot_id=snapshot,
+                    parent_snapshot_id=start,
+                    iceberg_namespace=tuple(loaded.name()[:-1]),
+                    delta=merged.delta,
+                )
+        raise ConflictError(
+            f"dataset {task.table.name}: another engine compacted its Iceberg table {MERGE_TRIES} times while its rows "
+            "were matched",
+            safe="nothing of it was touched",
+            next_step="repeat the write when that is done",
+            dataset=task.table.name,
+        )
 
     def scan(self, table: TableRef, version: ArmVersion, scan: Scan) -> pa.RecordBatchReader:
         """Stream one snapshot's rows, reading only the columns and files that are needed."""
@@ -188,14 +253,19 @@ class IcebergArm(StorageArm):
         """Move `main` to the version's snapshot, if it is still where the ledger remembers it."""
         assert version.snapshot_id is not None
         held = self._retention.expire(table.dataset_id) if version.version % EXPIRE_EVERY == 0 else []
+
+        def removable_now(metadata: TableMetadata) -> list[int]:
+            self._gathered[table.dataset_id] = gathered(metadata, version.snapshot_id)
+            return removable(metadata, table, version.version, held) if held else []
+
         moved = branches.publish(
             lambda: self._tables.load(table),
             table,
             version.version,
             version.snapshot_id,
             version.parent_snapshot_id,
-            self._accept(table, version.version, version.snapshot_id),
-            lambda metadata: removable(metadata, table, version.version, held) if held else [],
+            self._adoption.accept(table, version.version, version.snapshot_id),
+            removable_now,
         )
         if moved:
             self._ledger.log_sync(
@@ -214,6 +284,36 @@ class IcebergArm(StorageArm):
         """Expire snapshots, then remove files that nothing names."""
         return Upkeep(self._tables, self._retention, self._faults).tidy(task)
 
+    def _compact(self, task: WriteTask, policy: CompactionPolicy) -> Prepared | NothingToWrite:
+        """Rewrite files of the head, if the arm holds that."""
+        if task.parent is None or task.parent.version != task.transaction.parent_version:
+            return NothingToWrite()
+        task, loaded, parent = self._adoption.open(task)
+        work = self._compactor.look(loaded, task.table, parent, policy)
+        if work is None:
+            return NothingToWrite()
+        files, rows = self._compactor.rewrite(loaded, task.table, work, task.transaction.version, task.check)
+        try:
+            snapshot, start = self._commit(task, loaded, parent, work.change(files))
+        except ParentMoved:
+            return NothingToWrite()  # another engine has just compacted it
+        return work.prepared(task.transaction, rows, snapshot, start)
+
+    def gathered(self, dataset_id: int) -> Gathered | None:
+        """Return the numbers of files that the newest snapshot says it has."""
+        return self._gathered.get(dataset_id)
+
+    def compactable(self, table: TableRef, version: ArmVersion, policy: CompactionPolicy) -> Rewriting | None:
+        """Look at the manifests of a version's snapshot."""
+        assert version.snapshot_id is not None
+        work = self._compactor.look(self._tables.load(table), table, version.snapshot_id, policy)
+        return work.summary if work is not None else None
+
+    def compacted(self, table: TableRef, version: ArmVersion) -> Rewriting:
+        """Read what the snapshot's summary counts."""
+        assert version.snapshot_id is not None
+        return rewritten(self._tables.load(table), table, version.version, version.snapshot_id)
+
     def locate(self, table: TableRef, version: ArmVersion) -> dict[str, str]:
         """Say where the table is in the catalog and on disk, and which snapshot holds the version."""
         loaded = self._tables.load(table)
@@ -224,54 +324,6 @@ class IcebergArm(StorageArm):
             "metadata": loaded.metadata_location,
             "snapshot": str(version.snapshot_id),
         }
-
-    def _open_for_write(self, task: WriteTask) -> tuple[WriteTask, Table, int]:
-        """Return the task as it is to be done, the table, and the snapshot that the new one goes on from."""
-        table = task.table
-        if task.parent is None:
-            loaded = self._tables.give_birth(table)
-            root = loaded.current_snapshot()
-            # An aborted first write leaves an empty table; anything else in it was not written by us.
-            if root is None or root.summary is None or root.summary.get(VERSION_PROPERTY) != "0":
-                raise Diverged(
-                    f"the Iceberg table {'.'.join(loaded.name())} of dataset {table.name} holds rows that the ledger "
-                    "doesn't know",
-                    safe="they were not touched",
-                    next_step="rename that table in the catalog, then repeat the write",
-                    dataset=table.name,
-                )
-            return task, loaded, root.snapshot_id
-        loaded, parent = self._tables.load(table), task.parent.snapshot_id
-        assert parent is not None
-        head = head_of(loaded, parent)
-        if head is None:
-            return task, loaded, parent
-        digest = self._foreign.compaction(loaded, table, parent, head)
-        if digest is None or head.snapshot is None:
-            raise diverged(table, loaded, parent, head)
-        transaction = task.compacted(Compaction(head.snapshot, task.parent, (digest.high, digest.low)))
-        self._log_compaction(table, task.transaction.version, head.snapshot)
-        return replace(task, transaction=transaction), loaded, head.snapshot
-
-    def _accept(self, table: TableRef, version: int, written_with: int | None = None) -> branches.Accept:
-        """Return what lets a commit go on from a compaction of the snapshot that it should go on from."""
-        known: set[tuple[int | None, int | None]] = set()
-
-        def accept(loaded: Table, parent: int | None) -> int | None:
-            head = head_of(loaded, parent, written_with)
-            if head is None:
-                return parent
-            if (parent, head.snapshot) not in known:
-                if parent is None or self._foreign.compaction(loaded, table, parent, head) is None:
-                    raise diverged(table, loaded, parent, head)
-                known.add((parent, head.snapshot))
-                self._log_compaction(table, version, head.snapshot)
-            return head.snapshot
-
-        return accept
-
-    def _log_compaction(self, table: TableRef, version: int, snapshot: int | None) -> None:
-        self._ledger.log_sync(table.dataset_id, version, "compacted", table.iceberg_namespace or (), snapshot)
 
     # Another engine's commits ----------------------------------------------------------------------------------------
 
@@ -288,60 +340,6 @@ class IcebergArm(StorageArm):
         """Make the columns and the partition spec of our version the table's again, in one commit."""
         assert held.snapshot_id is not None
         branches.restore_columns(lambda: self._tables.load(table), table, held.snapshot_id)
-
-    def _adopt(self, task: WriteTask, found: int) -> Prepared:
-        """Take a foreign snapshot as the version, or its rows with a sound identity on the version's branch."""
-        table, transaction, held = task.table, task.transaction, task.parent
-        assert held is not None and held.snapshot_id is not None, "what was never written can't diverge"
-        ours, loaded = held.snapshot_id, self._tables.load(table)
-        head = head_of(loaded, ours)
-        if head is None or head.snapshot != found:
-            raise ConflictError(
-                f"main of the Iceberg table of dataset {table.name} has moved on from snapshot {found}",
-                safe="nothing was changed",
-                next_step=f"`lakeward ledger adopt {table.name} --dry-run` shows where it is now",
-                dataset=table.name,
-                found=head.snapshot if head is not None else ours,
-            )
-        if head.columns:
-            raise refused_columns(table, head)
-        next_ids = (transaction.next_row_id, transaction.next_row_index)
-        survey = self._foreign.survey(loaded, table, ours, found, transaction.version, next_ids)
-        digest = self._foreign.digest(loaded, table, found)
-        adopted = Prepared(
-            counts=Counts(
-                rows_in=survey.rows,
-                added=survey.added,
-                updated=survey.updated,
-                unchanged=survey.unchanged,
-                deleted=survey.deleted,
-                skipped=0,
-                row_count=survey.rows,
-            ),
-            next_row_id=survey.next_row_id,
-            next_row_index=survey.next_row_index,
-            rebases=True,
-            publishes=False,
-            snapshot_id=found,
-            parent_snapshot_id=ours,
-            digest=(digest.high, digest.low),
-        )
-        if transaction.verb != "renumber":
-            if survey.unsound:
-                raise refused_rows(table, survey.unsound)
-            return adopted
-        task.check()
-        numbering = Numbering(survey.next_row_id, survey.next_row_index, transaction.opened_at, transaction.version)
-        rows = self._foreign.renumbered(loaded, table, ours, found, numbering)
-        written = self._write(task, loaded, found, rows, replaces=True, written_with=ours)
-        return replace(
-            adopted,
-            next_row_id=numbering.row_id,
-            next_row_index=numbering.row_index,
-            publishes=True,
-            snapshot_id=written.snapshot,
-            parent_snapshot_id=written.parent,
-        )
 
     def _plan(self, table: TableRef, version: ArmVersion, columns: set[str], scan: Scan) -> FileScan | None:
         assert version.snapshot_id is not None

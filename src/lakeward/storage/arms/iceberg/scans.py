@@ -108,11 +108,13 @@ def live_rows(
     deleted = deleted_places(table, dirty)
     if not len(deleted):
         return all_rows(table, tasks, schema, columns, places=places)
-    # Only the rows of files that have deleted ones are looked up.
+    # Only the rows of files that have deleted ones are looked up. Those files come first, so that the places of deleted
+    # rows count files as the result does.
     join = f"ANTI JOIN {quote_identifier(deletes)} AS d ON d.place = {PLACE}"
-    parts = [_rows_of(table, clean, schema, columns, 0 if places else None)] if clean else []
-    parts.append(_rows_of(table, dirty, schema, columns, len(clean) if places else None, join))
-    return FileScan(" UNION ALL ".join(parts), {deletes: pa.table({"place": deleted})}, (*clean, *dirty))
+    parts = [_rows_of(table, dirty, schema, columns, 0 if places else None, join)]
+    if clean:
+        parts.append(_rows_of(table, clean, schema, columns, len(dirty) if places else None))
+    return FileScan(" UNION ALL ".join(parts), {deletes: pa.table({"place": deleted})}, (*dirty, *clean))
 
 
 def all_rows(

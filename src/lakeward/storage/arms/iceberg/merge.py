@@ -1,0 +1,342 @@
+"""Keyed writes: the rows of a batch are matched with a snapshot's by key, as sets; what changes is one snapshot.
+
+Nothing is rewritten: rows that change or go are marked in position delete files, one for each data file that has any,
+and rows that come are in new data files ("merge on read"). So the cost follows the batch, and the key columns of the
+files that can hold its keys.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import FileScanTask, Table
+
+from lakeward.clock import Faults
+from lakeward.control.records import Counts
+from lakeward.storage.arm import Delta, NothingToWrite, WriteTask
+from lakeward.storage.arms.iceberg.deletes import FILE_SHIFT, DeleteWriter, referenced_path
+from lakeward.storage.arms.iceberg.files import RollingWriter
+from lakeward.storage.arms.iceberg.producers import RowDelta
+from lakeward.storage.arms.iceberg.pruning import files_with_keys
+from lakeward.storage.arms.iceberg.scans import DELETED_ROWS, FileScan, all_rows, files_of, live_rows
+from lakeward.storage.arms.iceberg.trouble import catalog_errors
+from lakeward.storage.duck import PULL_ROWS, given, joined
+from lakeward.storage.identity import IdentityCounter, with_identity
+from lakeward.storage.staged_batch import BATCH, StagedBatch, alias, aliased, key_columns, same_key
+from lakeward.storage.verbs import Verb
+from lakeward.types.digest import Digest, duckdb_digest_sql, row_hash_duckdb, row_text_duckdb
+from lakeward.types.schema import CREATED_AT, ROW_ID, ROW_INDEX
+from lakeward.types.table import arrow_schema
+
+MATCH = "matched"
+"""Each row of the snapshot that the batch is about: `position` in the batch (null: the batch does not name the row),
+`file` and `row`."""
+
+CHANGED = "changed"
+"""The same of each row that was read, less those that stay as they are; with its identity, and its hash before and
+after, if hashes are wanted."""
+
+_IDENTITY = (ROW_INDEX, ROW_ID, CREATED_AT)
+_PULLED = "pulled"
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a keyed write comes to.
+
+    Args:
+        change: its snapshot.
+        counts: of the version.
+        delta: what it does to the digest; None: not computed.
+        next_row_id, next_row_index: what the next row gets.
+    """
+
+    change: RowDelta
+    counts: Counts
+    delta: Delta | None
+    next_row_id: int
+    next_row_index: int
+
+
+class Merge:
+    """One keyed write to one snapshot.
+
+    Args:
+        connection: where the batch is; all of the work happens there.
+        staged: the batch.
+        task: the write.
+        verb: what it does with a row.
+        loaded: the table.
+        parent: the snapshot that is matched, on which the new one goes on.
+        target_bytes: a data file is closed at this size.
+        faults: called between the steps.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        staged: StagedBatch,
+        task: WriteTask,
+        verb: Verb,
+        loaded: Table,
+        parent: int,
+        target_bytes: int,
+        faults: Faults,
+    ) -> None:
+        self._connection = connection
+        self._staged = staged
+        self._task = task
+        self._schema = task.table.schema
+        self._verb = verb
+        self._loaded = loaded
+        self._parent = parent
+        self._target_bytes = target_bytes
+        self._faults = faults
+        self._what = f"dataset {task.table.name}"
+        transaction = task.transaction
+        # Without the parent's digest, nothing could be done with the rows' hashes.
+        self._hashes = transaction.parent_digest is not None or not transaction.parent_row_count
+        self._tasks: tuple[FileScanTask, ...] = ()
+        self._table = loaded
+        self._dead: npt.NDArray[np.int64] = np.empty(0, np.int64)
+
+    def run(self) -> Merged | NothingToWrite:
+        """Match, compare, and write files; what is returned has to be committed.
+
+        Raises:
+            DuplicateKey: the dataset holds a key of the batch more than once; nothing was written.
+        """
+        with catalog_errors(self._what):
+            self._match()
+        self._staged.refuse_ambiguous(
+            f"SELECT position FROM {MATCH} WHERE position IS NOT NULL GROUP BY position HAVING count(*) > 1"
+        )
+        self._task.check()
+        self._compare()
+        counts = self._counts()
+        if not (counts.added or counts.updated or counts.deleted):
+            return NothingToWrite(counts.unchanged, counts.skipped)
+        self._task.check()
+        delta = self._delta(counts) if self._hashes else None
+        transaction = self._task.transaction
+        counter = IdentityCounter(
+            transaction.next_row_index, transaction.next_row_id, transaction.opened_at, transaction.version
+        )
+        change = self._write(counts, counter)
+        return Merged(change, counts, delta, counter.row_id, counter.row_index)
+
+    # Which rows -----------------------------------------------------------------------------------------------------
+
+    def _match(self) -> None:
+        """Find the rows of the snapshot that have a key of the batch, reading key columns only."""
+        self._table, tasks = files_of(self._loaded, self._parent)
+        keys = key_columns(self._schema)
+        if not self._verb.clears:
+            tasks = files_with_keys(self._connection, self._table.schema(), tasks, keys)
+        if not tasks:
+            self._execute(f"CREATE OR REPLACE TEMP TABLE {MATCH} (position BIGINT, file BIGINT, row BIGINT)")
+            return
+        live = live_rows(self._table, tasks, aliased(self._schema), {alias(key) for key in keys}, places=True)
+        self._tasks = live.tasks
+        if live.tables:
+            self._dead = live.tables[DELETED_ROWS]["place"].to_numpy()
+        join = "LEFT JOIN" if self._verb.clears else "JOIN"
+        self._execute(
+            f"CREATE OR REPLACE TEMP TABLE {MATCH} AS SELECT b.position, t.file, t.row "
+            f"FROM ({live.sql}) AS t {join} {BATCH} AS b ON {same_key(self._schema, 't', 'b')}",
+            live,
+        )
+
+    def _compare(self) -> None:
+        """Read the matched rows in full, from the files that have any, where it has to be known what is in them."""
+        removes = "b.position IS NULL OR b.removes"
+        # What is deleted is read for its hash only, what is skipped not at all.
+        wanted = f"NOT ({removes})" if self._verb.updates else "false"
+        if self._hashes and (self._verb.updates or self._verb.removes):
+            wanted = "true"
+        self._execute(
+            f"CREATE OR REPLACE TEMP TABLE {_PULLED} AS SELECT m.*, ({removes}) AS removes, "
+            f"dense_rank() OVER (ORDER BY m.file) - 1 AS place FROM {MATCH} AS m LEFT JOIN {BATCH} AS b "
+            f"ON b.position = m.position WHERE {wanted}"
+        )
+        numbers = [number for (number,) in self._all(f"SELECT DISTINCT file FROM {_PULLED} ORDER BY file")]
+        if not numbers:
+            self._execute(
+                f"CREATE OR REPLACE TEMP TABLE {CHANGED} (position BIGINT, file BIGINT, row BIGINT, removes BOOLEAN, "
+                f"{ROW_INDEX} BIGINT, {ROW_ID} BIGINT, {CREATED_AT} TIMESTAMPTZ, old_hash UHUGEINT, new_hash UHUGEINT)"
+            )
+            return
+        tasks = [self._tasks[number] for number in numbers]
+        old, new = aliased(self._schema, "old"), aliased(self._schema, "new")
+        columns = {alias(column) for column in self._schema.columns}
+        files = all_rows(self._table, tasks, aliased(self._schema), {*columns, *_IDENTITY}, places=True)
+        pairs = [f"t.{alias(column)} AS old_{alias(column)}" for column in self._schema.columns]
+        batch = ""
+        if self._verb.updates:
+            pairs += [f"b.{alias(column)} AS new_{alias(column)}" for column in self._schema.columns]
+            batch = f"LEFT JOIN {BATCH} AS b ON b.position = m.position"
+        identity = ", ".join(f"t.{name}" for name in _IDENTITY)
+        differs = f"removes OR {row_text_duckdb(old)} <> {row_text_duckdb(new)}" if self._verb.updates else "true"
+        hashes = "NULL::UHUGEINT AS old_hash, NULL::UHUGEINT AS new_hash"
+        if self._hashes:
+            after = f"CASE WHEN NOT removes THEN {row_hash_duckdb(new)} END" if self._verb.updates else "NULL::UHUGEINT"
+            hashes = f"{row_hash_duckdb(old)} AS old_hash, {after} AS new_hash"
+        self._execute(
+            f"CREATE OR REPLACE TEMP TABLE {CHANGED} AS "
+            f"SELECT position, file, row, removes, {', '.join(_IDENTITY)}, {hashes} FROM ("
+            f"SELECT m.position, m.file, m.row, m.removes, {identity}, {', '.join(pairs)} FROM ({files.sql}) AS t "
+            f"JOIN {_PULLED} AS m ON m.place = t.file AND m.row = t.row {batch}) WHERE {differs}"
+        )
+
+    def _counts(self) -> Counts:
+        ((matched, absent, removed),) = self._all(
+            f"SELECT count(m.position), count(*) - count(m.position), count(*) FILTER (b.removes) "
+            f"FROM {MATCH} AS m LEFT JOIN {BATCH} AS b ON b.position = m.position"
+        )
+        ((updated,),) = self._all(f"SELECT count(*) FROM {CHANGED} WHERE NOT removes")
+        rows, removing, kept = self._staged.rows, self._staged.removing, matched - removed
+        added = rows - removing - kept
+        unchanged = kept - updated if self._verb.updates else 0
+        deleted = removed + absent
+        return Counts(
+            rows_in=rows,
+            added=added,
+            updated=updated,
+            unchanged=unchanged,
+            deleted=deleted,
+            skipped=(removing - removed) + (0 if self._verb.updates else kept),
+            row_count=self._task.transaction.parent_row_count + added - deleted,
+        )
+
+    def _delta(self, counts: Counts) -> Delta:
+        removed = self._sums("old_hash", CHANGED)
+        added = self._sums("new_hash", f"{CHANGED} WHERE NOT removes")
+        if counts.added:
+            query = duckdb_digest_sql(aliased(self._schema), self._added("b.*"))
+            added += Digest.of_row(self._all(query)[0])
+        return Delta(added, removed)
+
+    def _sums(self, column: str, rows: str) -> Digest:
+        (row,) = self._all(
+            f"SELECT count(*), coalesce(sum(CAST({column} >> 64 AS UBIGINT)), 0), "
+            f"coalesce(sum(CAST({column} & 18446744073709551615::UHUGEINT AS UBIGINT)), 0) FROM {rows}"
+        )
+        return Digest.of_row(row)
+
+    def _added(self, columns: str) -> str:
+        """Return the query of the batch's rows that are added."""
+        return (
+            f"SELECT {columns} FROM {BATCH} AS b ANTI JOIN (SELECT position FROM {MATCH} WHERE position IS NOT NULL) "
+            "AS m ON m.position = b.position WHERE NOT b.removes"
+        )
+
+    # Files ----------------------------------------------------------------------------------------------------------
+
+    def _write(self, counts: Counts, counter: IdentityCounter) -> RowDelta:
+        prefix = f"{self._task.transaction.version:08d}"
+        writer = RollingWriter(self._loaded, prefix, self._target_bytes, self._what)
+        deletes = DeleteWriter(self._loaded, prefix, self._what)
+        try:
+            if counts.added or counts.updated:
+                writer.write_all(self._new_rows(counts, counter), self._task.check)
+            self._faults.at("prepare:files")
+            removed = self._mark(deletes) if counts.updated or counts.deleted else set()
+            self._faults.at("prepare:deletes")
+        except BaseException:
+            writer.delete()
+            deletes.delete()
+            raise
+        return RowDelta(self._parent, tuple(writer.files), tuple(deletes.files), frozenset(removed))
+
+    def _new_rows(self, counts: Counts, counter: IdentityCounter) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the new data files: those that are updated, then those that are added, in their order."""
+        business = arrow_schema(self._schema)
+        columns = ", ".join(f"b.{alias(column)}" for column in self._schema.columns)
+        if counts.updated:
+            identity = ", ".join(f"m.{name}" for name in _IDENTITY)
+            yield from self._stream(
+                f"SELECT {columns}, {identity}, CAST({self._task.transaction.version:d} AS BIGINT) "
+                f"FROM {BATCH} AS b JOIN {CHANGED} AS m ON b.position = m.position WHERE NOT m.removes",
+                with_identity(business),
+            )
+        if counts.added:
+            added = f"{self._added(columns)} ORDER BY b.position"
+            yield from (counter.number(batch) for batch in self._stream(added, business))
+
+    def _stream(self, sql: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        # `sql` and not `execute`: the latter would materialise the result before its first batch.
+        return joined(self._connection.sql(sql).to_arrow_reader(PULL_ROWS), schema)
+
+    def _mark(self, deletes: DeleteWriter) -> set[str]:
+        """Write the delete files; return the paths of files that have no live row left, and so leave the snapshot."""
+        doomed = f"SELECT file, row FROM {CHANGED}"
+        if not self._hashes:
+            doomed += (
+                f" UNION ALL SELECT m.file, m.row FROM {MATCH} AS m LEFT JOIN {BATCH} AS b ON b.position = m.position "
+                "WHERE b.position IS NULL OR b.removes"
+            )
+        emptied = self._emptied(self._all(f"SELECT file, count(*) FROM ({doomed}) GROUP BY file"))
+        rows = joined(
+            self._connection.sql(f"SELECT file, row FROM ({doomed}) ORDER BY file, row").to_arrow_reader(PULL_ROWS),
+            pa.schema([("file", pa.int64()), ("row", pa.int64())]),
+        )
+        written = 0
+        for number, positions in _by_file(rows):
+            if number not in emptied:
+                deletes.write(self._tasks[number].file, positions)
+                written += 1
+                if written % 64 == 0:
+                    self._task.check()
+        return self._leaving([self._tasks[number] for number in emptied])
+
+    def _emptied(self, hits: Sequence[tuple[int, ...]]) -> set[int]:
+        """Return the numbers of the files whose live rows all go, given how many of each do."""
+        dead = np.unique(self._dead) >> FILE_SHIFT
+        emptied: set[int] = set()
+        for number, going in hits:
+            gone = int(np.searchsorted(dead, number + 1) - np.searchsorted(dead, number))
+            left = self._tasks[number].file.record_count - gone - going
+            assert left >= 0, f"{going} rows to go of {left + going} in {self._tasks[number].file.file_path}"
+            if not left:
+                emptied.add(number)
+        return emptied
+
+    @staticmethod
+    def _leaving(emptied: list[FileScanTask]) -> set[str]:
+        """Return the paths of data files, and those of the delete files that are for no other data file."""
+        data = {task.file.file_path for task in emptied}
+        marks: set[DataFile] = set(itertools.chain.from_iterable(task.delete_files for task in emptied))
+        return data | {file.file_path for file in marks if referenced_path(file) in data}
+
+    # DuckDB ---------------------------------------------------------------------------------------------------------
+
+    def _execute(self, sql: str, reads: FileScan | None = None) -> None:
+        with given(self._connection, reads.tables if reads is not None else {}):
+            self._connection.execute(sql).fetchall()
+
+    def _all(self, sql: str) -> list[tuple[int, ...]]:
+        return self._connection.execute(sql).fetchall()
+
+
+def _by_file(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Yield each file's number and rows, from batches sorted by both."""
+    current: int | None = None
+    held: list[npt.NDArray[np.int64]] = []
+    for batch in batches:
+        files, rows = batch.column(0).to_numpy(), batch.column(1).to_numpy()
+        starts = np.flatnonzero(np.diff(files)) + 1
+        for part, number in zip(np.split(rows, starts), files[np.r_[0, starts]], strict=True):
+            if current is not None and number != current:
+                yield current, np.concatenate(held)
+                held = []
+            current = int(number)
+            held.append(part)
+    if current is not None:
+        yield current, np.concatenate(held)
