@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pyiceberg.transforms import IdentityTransform
+from pyiceberg.transforms import BucketTransform, IdentityTransform, Transform
 from pyiceberg.types import LongType, StringType
 
 import lakeward
@@ -210,12 +210,7 @@ def swap_columns(other: OtherEngine) -> None:
         update.add_column("note", LongType())
 
 
-def partition(other: OtherEngine) -> None:
-    with other.table.update_spec() as update:
-        update.add_field("id", IdentityTransform(), "by_id")
-
-
-COLUMN_CHANGES = {each.__name__: each for each in (add_column, rename_column, drop_column, swap_columns, partition)}
+COLUMN_CHANGES = {each.__name__: each for each in (add_column, rename_column, drop_column, swap_columns)}
 
 
 @pytest.mark.parametrize("name", COLUMN_CHANGES)
@@ -225,7 +220,7 @@ def test_changed_columns_are_refused_and_reads_stay(scene: Scene, name: str, rew
     COLUMN_CHANGES[name](scene.other)
     if rewritten:
         scene.other.table.overwrite(scene.other.table.scan().to_arrow())
-    with pytest.raises(Diverged, match=r"another engine has (changed columns|partitioned)"):
+    with pytest.raises(Diverged, match="another engine has changed columns"):
         scene.dataset.write(rows(4))
     assert scene.status == "diverged"
     assert scene.dataset.to_arrow(identity=True).sort_by("id") == before
@@ -239,6 +234,40 @@ def test_column_comment_is_no_change(scene: Scene) -> None:
         update.update_column("note", doc="what it says")
     scene.dataset.write(rows(4))
     assert scene.status == "ok"
+
+
+def partition(other: OtherEngine, field: str = "id", transform: Transform[Any, Any] | None = None) -> None:
+    with other.table.update_spec() as update:
+        update.add_field(field, transform or IdentityTransform(), f"by_{field}")
+
+
+@pytest.mark.parametrize("mode", ["append", "replace", "upsert"])
+def test_partitions_of_another_engine_are_written_by(scene: Scene, mode: str) -> None:
+    partition(scene.other)
+    partition(scene.other, "note", BucketTransform(4))
+    assert scene.dataset.foreign() is None
+    scene.dataset.write(rows(4, 5), mode=mode)
+    files = [task.file for task in scene.other.table.scan().plan_files()]
+    assert {file.spec_id for file in files if file.spec_id} == {scene.other.table.spec().spec_id}
+    assert sorted(file.partition[0] for file in files if file.spec_id) == [4, 5]
+    assert len(files) == (2 if mode == "replace" else 4)
+    assert [len(list(scene.other.table.scan(f"id = {id_}").plan_files())) for id_ in (4, 9)] == [1, 0]
+    assert scene.ids() == ([4, 5] if mode == "replace" else [1, 2, 3, 4, 5])
+    assert scene.ids(where="id = 4 and note = 'note 4'") == [4]
+    scene.assert_whole()
+
+
+@pytest.mark.parametrize("point", ["prepare:files", "prepare:committed", "publish"])
+def test_partitions_that_change_during_a_write_are_those_of_the_next(scene: Scene, point: str) -> None:
+    scene.interruptions.once(point, lambda: partition(scene.other))
+    scene.dataset.write(rows(4))
+    assert {task.file.spec_id for task in scene.other.table.scan().plan_files()} == {0}
+    scene.dataset.write(rows(5))
+    spec = scene.other.table.spec()
+    assert [task.file.partition[0] for task in scene.other.table.scan("id = 5").plan_files()] == [5]
+    assert scene.ids() == [1, 2, 3, 4, 5]
+    assert not spec.is_unpartitioned()
+    scene.assert_whole()
 
 
 def test_changed_columns_before_publish_leave_the_build_committed(scene: Scene) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -41,6 +41,7 @@ class DatasetRecord:
     next_row_index: int
     status: str
     created_at: datetime
+    partition_by: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -109,7 +110,13 @@ class Tree:
         return _record(rows[0])
 
     def create_dataset(
-        self, name: str | DatasetName, schema: Schema, *, arm: str = "postgres", actor: str = "api"
+        self,
+        name: str | DatasetName,
+        schema: Schema,
+        *,
+        arm: str = "postgres",
+        actor: str = "api",
+        partition_by: Sequence[str] = (),
     ) -> DatasetRecord:
         """Make a dataset without rows, and its catalog and schema where they are missing.
 
@@ -118,6 +125,7 @@ class Tree:
             schema: its columns and key.
             arm: where its rows will live: `postgres` or `iceberg`.
             actor: who does it, for the audit log.
+            partition_by: how its Iceberg table is partitioned when that is made, as `declare_partitions` returns it.
 
         Raises:
             NameTaken: a dataset of that name, or of a twin of it, exists.
@@ -136,7 +144,11 @@ class Tree:
                 schema_id,
                 path.dataset,
                 path,
-                {"columns": json.dumps(schema.to_json()), "primary_key": list(schema.primary_key)},
+                {
+                    "columns": json.dumps(schema.to_json()),
+                    "primary_key": list(schema.primary_key),
+                    "partition_by": list(partition_by),
+                },
             )
             connection.execute(
                 QUERIES["add_route"], {"dataset_id": dataset_id, "mode": ARM_MODES[arm], "primary_arm": arm}
@@ -149,7 +161,12 @@ class Tree:
                     "subject": str(path),
                     "before": None,
                     "after": json.dumps(
-                        {"columns": schema.to_json(), "primary_key": list(schema.primary_key), "arm": arm}
+                        {
+                            "columns": schema.to_json(),
+                            "primary_key": list(schema.primary_key),
+                            "arm": arm,
+                            **({"partition_by": list(partition_by)} if partition_by else {}),
+                        }
                     ),
                 },
             )
@@ -222,4 +239,5 @@ def _record(row: sqlalchemy.RowMapping) -> DatasetRecord:
         next_row_index=row["next_row_index"],
         status=row["status"],
         created_at=row["created_at"],
+        partition_by=tuple(row["partition_by"]),
     )

@@ -21,8 +21,8 @@ INSERT INTO lakeward.catalogs (workspace_id, name) VALUES (:parent, :name) ON CO
 INSERT INTO lakeward.schemas (catalog_id, name) VALUES (:parent, :name) ON CONFLICT DO NOTHING RETURNING id;
 
 -- name: add_dataset
-INSERT INTO lakeward.datasets (schema_id, name, columns, primary_key)
-VALUES (:parent, :name, CAST(:columns AS jsonb), :primary_key) ON CONFLICT DO NOTHING RETURNING id;
+INSERT INTO lakeward.datasets (schema_id, name, columns, primary_key, partition_by)
+VALUES (:parent, :name, CAST(:columns AS jsonb), :primary_key, :partition_by) ON CONFLICT DO NOTHING RETURNING id;
 
 -- name: add_route
 INSERT INTO lakeward.routes (dataset_id, mode, primary_arm, mirror_arm) VALUES (:dataset_id, :mode, :primary_arm, NULL);
@@ -42,7 +42,7 @@ SELECT id, name FROM lakeward.catalogs WHERE :level = 'catalog' AND workspace_id
 -- name: datasets
 -- Every dataset with its route; `:id` narrows to one.
 SELECT d.id, d.uid, c.name AS catalog, s.name AS schema, d.name, c.slug AS catalog_slug, s.slug AS schema_slug, d.slug,
-       d.columns, d.primary_key, d.iceberg_namespace, d.head_version, d.row_count, d.digest_high, d.digest_low,
+       d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.head_version, d.row_count, d.digest_high, d.digest_low,
        d.next_row_id, d.next_row_index, d.status, d.created_at, r.mode, r.primary_arm, r.mirror_arm, r.epoch
 FROM lakeward.datasets d
 JOIN lakeward.schemas s ON s.id = d.schema_id
@@ -61,7 +61,7 @@ WITH catalog AS (
     WHERE s.name = :schema OR s.slug = :schema ORDER BY s.name = :schema DESC LIMIT 1
 )
 SELECT d.id, d.uid, c.name AS catalog, s.name AS schema, d.name, c.slug AS catalog_slug, s.slug AS schema_slug, d.slug,
-       d.columns, d.primary_key, d.iceberg_namespace, d.head_version, d.row_count, d.digest_high, d.digest_low,
+       d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.head_version, d.row_count, d.digest_high, d.digest_low,
        d.next_row_id, d.next_row_index, d.status, d.created_at, r.mode, r.primary_arm, r.mirror_arm, r.epoch
 FROM lakeward.datasets d
 JOIN lakeward.schemas s ON s.id = d.schema_id

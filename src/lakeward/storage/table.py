@@ -19,8 +19,17 @@ class TableRef:
     slugs: tuple[str, str, str]
     schema: Schema
     iceberg_namespace: tuple[str, ...] | None
+    partition_by: tuple[str, ...] = ()
 
 
 def table_ref(record: DatasetRecord) -> TableRef:
     """Return what an arm needs to know of a dataset."""
-    return TableRef(record.id, record.uid, record.name, record.slugs, record.schema, record.iceberg_namespace)
+    return TableRef(
+        record.id,
+        record.uid,
+        record.name,
+        record.slugs,
+        record.schema,
+        record.iceberg_namespace,
+        record.partition_by,
+    )

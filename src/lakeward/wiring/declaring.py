@@ -10,6 +10,7 @@ from lakeward.control.routes import ARM_MODES
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import NameTaken, UnknownObject
 from lakeward.types.logical import LogicalType
+from lakeward.types.partitioning import declare_partitions
 from lakeward.types.schema import Schema
 
 DEFAULT_ARM = "postgres"
@@ -23,6 +24,7 @@ class Declaration:
     schema: Schema
     arm: str
     existing: DatasetRecord | None
+    partition_by: tuple[str, ...] = ()
 
     def actions(self) -> list[str]:
         """Return what `carry_out` does, in order."""
@@ -30,15 +32,15 @@ class Declaration:
             return []
         columns = ", ".join(f"{column.name} {column.type}" for column in self.schema.columns)
         key = f"; primary key {', '.join(self.schema.primary_key)}" if self.schema.primary_key else ""
-        return [
-            f"create dataset {self.name} on the {self.arm} arm ({columns}{key}), and its catalog and schema if missing"
-        ]
+        parts = f"; partitioned by {', '.join(self.partition_by)}" if self.partition_by else ""
+        what = f"dataset {self.name} on the {self.arm} arm ({columns}{key}{parts})"
+        return [f"create {what}, and its catalog and schema if missing"]
 
     def carry_out(self, tree: Tree, actor: str) -> DatasetRecord:
         """Return the dataset, made if it is missing."""
         if self.existing is not None:
             return self.existing
-        return tree.create_dataset(self.name, self.schema, arm=self.arm, actor=actor)
+        return tree.create_dataset(self.name, self.schema, arm=self.arm, actor=actor, partition_by=self.partition_by)
 
 
 def declare(
@@ -47,6 +49,7 @@ def declare(
     columns: Mapping[str, str | LogicalType],
     primary_key: Sequence[str] = (),
     arm: str | None = None,
+    partition_by: Sequence[str] | None = None,
 ) -> Declaration:
     """Check a declaration against what exists.
 
@@ -56,21 +59,25 @@ def declare(
         columns: type texts by column name, in order.
         primary_key: names of the key columns.
         arm: where a new dataset's rows will live; None: `postgres`, and for one that exists, wherever it is.
+        partition_by: how its Iceberg table is partitioned; None: not at all, and for one that exists, however it is.
 
     Raises:
-        NameTaken: the dataset exists with other columns, another key or on another arm.
+        NameTaken: the dataset exists with other columns, another key, other partitions or on another arm.
         SchemaError, InvalidName, UnknownObject: the declaration is wrong.
     """
     if arm is not None and arm not in ARM_MODES:
         raise UnknownObject(f"unknown arm {arm!r}; there are {', '.join(ARM_MODES)}", arm=arm)
     schema = Schema.declare(columns, primary_key, name)
+    parts = None if partition_by is None else declare_partitions(partition_by, schema, name)
     existing = tree.find(name)
     if existing is not None:
-        check_same(existing, schema, arm)
-    return Declaration(str(DatasetName.parse(name)), schema, arm or DEFAULT_ARM, existing)
+        check_same(existing, schema, arm, parts)
+    return Declaration(str(DatasetName.parse(name)), schema, arm or DEFAULT_ARM, existing, parts or ())
 
 
-def check_same(existing: DatasetRecord, schema: Schema, arm: str | None = None) -> None:
+def check_same(
+    existing: DatasetRecord, schema: Schema, arm: str | None = None, partition_by: tuple[str, ...] | None = None
+) -> None:
     """Refuse a declaration that an existing dataset does not fulfil.
 
     Raises:
@@ -89,6 +96,8 @@ def check_same(existing: DatasetRecord, schema: Schema, arm: str | None = None) 
             difference = f"its columns are in another order: {', '.join(has)}"
     elif existing.schema.primary_key != schema.primary_key:
         difference = f"its primary key is {_key(existing.schema)}, and {_key(schema)} was declared"
+    elif partition_by is not None and partition_by != existing.partition_by:
+        difference = f"it is {_parts(existing.partition_by)}, and {_parts(partition_by)} was declared"
     elif arm is not None and arm != existing.arm:
         difference = f"it is on the {existing.arm} arm, and {arm} was declared"
     else:
@@ -103,3 +112,7 @@ def check_same(existing: DatasetRecord, schema: Schema, arm: str | None = None) 
 
 def _key(schema: Schema) -> str:
     return f"({', '.join(schema.primary_key)})" if schema.primary_key else "none"
+
+
+def _parts(partition_by: tuple[str, ...]) -> str:
+    return f"partitioned by {', '.join(partition_by)}" if partition_by else "not partitioned"

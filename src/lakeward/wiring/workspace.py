@@ -22,6 +22,7 @@ from lakeward.storage.maintenance import DEFAULT_SECONDS, MaintenanceReport
 from lakeward.storage.recovery import Recovered, Recovery
 from lakeward.storage.requests import BuildResult, WriteResult
 from lakeward.types.logical import LogicalType
+from lakeward.types.partitioning import declare_partitions
 from lakeward.types.schema import Schema
 from lakeward.wiring.actor import actor
 from lakeward.wiring.dataset import Dataset, Rooms
@@ -77,6 +78,7 @@ class Workspace:
         columns: Mapping[str, str | LogicalType],
         primary_key: Sequence[str] = (),
         arm: str = "postgres",
+        partition_by: Sequence[str] = (),
     ) -> Dataset:
         """Make a dataset without rows; its catalog and schema are made where they are missing.
 
@@ -85,6 +87,9 @@ class Workspace:
             columns: type texts by column name, in order: `long`, `string`, `decimal(18,4)`, `list<int>` …
             primary_key: names of the key columns; may be empty.
             arm: where its rows will live: `postgres` or `iceberg`.
+            partition_by: how its Iceberg table is partitioned when that is made: columns, or `year`, `month`, `day`,
+                `hour`, `bucket` and `truncate` of one, as in `["bucket(16, id)", "day(ts)"]`. On the Postgres arm it
+                is kept, and has no effect.
 
         Raises:
             NameTaken, InvalidName, SchemaError, UnknownObject: see there.
@@ -95,7 +100,9 @@ class Workspace:
             'postgres'
         """
         schema = Schema.declare(columns, primary_key, name)
-        return Dataset(self._rooms, self.tree.create_dataset(name, schema, arm=arm, actor=actor()))
+        parts = declare_partitions(partition_by, schema, name)
+        made = self.tree.create_dataset(name, schema, arm=arm, actor=actor(), partition_by=parts)
+        return Dataset(self._rooms, made)
 
     def dataset(self, name: str) -> Dataset:
         """Return a dataset by its full name.
@@ -115,13 +122,14 @@ class Workspace:
         columns: Mapping[str, str | LogicalType],
         primary_key: Sequence[str] = (),
         arm: str | None = None,
+        partition_by: Sequence[str] | None = None,
     ) -> Declaration:
         """Check a declaration as `create_dataset` would; a dataset that is as declared is fine. Changes nothing.
 
         Raises:
             NameTaken: the dataset exists and is another one.
         """
-        return declare(self.tree, name, columns, primary_key, arm)
+        return declare(self.tree, name, columns, primary_key, arm, partition_by)
 
     def ensure_dataset(self, declaration: Declaration) -> Dataset:
         """Return the dataset that was declared, made if it is missing."""

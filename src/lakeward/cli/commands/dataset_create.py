@@ -27,6 +27,14 @@ KeyOption = Annotated[
 ArmOption = Annotated[
     str | None, typer.Option("--arm", metavar="ARM", help="Where its rows will live: postgres (default) or iceberg.")
 ]
+PartitionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--partition-by",
+        metavar="FIELD",
+        help="Partitions of its Iceberg table, as in region, day(ts) or bucket(16, id); repeat it for more.",
+    ),
+]
 
 
 def register(group: typer.Typer) -> None:
@@ -41,6 +49,7 @@ def create(
     column: ColumnOption = None,
     key: KeyOption = None,
     arm: ArmOption = None,
+    partition_by: PartitionOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
     """Make a dataset without rows.
@@ -51,12 +60,12 @@ def create(
     declared, keys = parse_columns(columns, column or []), parse_names(key or [])
     if dry_run:
         with session.rehearsal() as (workspace, before):
-            declaration = workspace.declare_dataset(dataset, declared, keys, arm)
+            declaration = workspace.declare_dataset(dataset, declared, keys, arm, partition_by)
         actions = declaration.actions()
         session.show_actions([*before, *actions] if actions else [], "the same command without --dry-run")
         return
     with session.workspace(make=True) as workspace:
-        declaration = workspace.declare_dataset(dataset, declared, keys, arm)
+        declaration = workspace.declare_dataset(dataset, declared, keys, arm, partition_by)
         made = workspace.ensure_dataset(declaration)
         record = made.record
     created = declaration.existing is None

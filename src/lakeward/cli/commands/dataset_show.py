@@ -40,6 +40,7 @@ def show(session: Session, dataset: DatasetArgument) -> None:
         "status": record.status,
         "columns": {column.name: str(column.type) for column in record.schema.columns},
         "primary_key": list(record.schema.primary_key),
+        "partition_by": list(record.partition_by),
         "created_at": record.created_at,
         "places": places,
     }
@@ -50,6 +51,7 @@ def show(session: Session, dataset: DatasetArgument) -> None:
         f"arm      {record.arm} (mode {route.mode}, mirror {route.mirror_arm or 'none'})",
         f"version  {record.head_version}, {counted(record.row_count, 'row')}, {record.status}",
         f"digest   {digest}",
+        *([f"divided  by {', '.join(record.partition_by)}"] if record.partition_by else []),
         *(
             f"on {arm}: {', '.join(f'{name} {value}' for name, value in place.items())}"
             for arm, place in places.items()

@@ -35,6 +35,7 @@ from pyiceberg.table.update.snapshot import ExpireSnapshots, ManageSnapshots
 
 from lakeward.errors import Diverged
 from lakeward.storage.arms.iceberg.foreign import descends
+from lakeward.storage.arms.iceberg.partitions import newest_spec
 from lakeward.storage.arms.iceberg.producers import Appends, Change
 from lakeward.storage.arms.iceberg.scans import schema_of
 from lakeward.storage.arms.iceberg.transactions import LeanTransaction
@@ -174,9 +175,10 @@ def drop(load: Callable[[], Table | None], table: TableRef, version: int) -> boo
 
 
 def restore_columns(load: Callable[[], Table], table: TableRef, snapshot: int) -> None:
-    """Make the columns that a snapshot was written with the table's again, and take partitions off, in one commit.
+    """Make the columns that a snapshot was written with the table's again, in one commit.
 
-    The columns that another engine made stay known to its own snapshots.
+    The columns that another engine made stay known to its own snapshots. How it partitioned the table stays, unless by
+    a column that our snapshot does not have: then the newest spec that has only ours comes back.
     """
 
     def attempt() -> None:
@@ -187,10 +189,10 @@ def restore_columns(load: Callable[[], Table], table: TableRef, snapshot: int) -
         if held is not None and schema_of(loaded, held).schema_id != loaded.schema().schema_id:
             updates.append(SetCurrentSchemaUpdate.model_validate({"schema-id": schema_of(loaded, held).schema_id}))
             requirements.append(AssertCurrentSchemaId.model_validate({"current-schema-id": loaded.schema().schema_id}))
-        plain = next((spec.spec_id for spec in loaded.metadata.partition_specs if spec.is_unpartitioned()), None)
-        if plain is not None and not loaded.spec().is_unpartitioned():
-            updates.append(SetDefaultSpecUpdate.model_validate({"spec-id": plain}))
-            requirements.append(AssertDefaultSpecId.model_validate({"default-spec-id": loaded.spec().spec_id}))
+            spec = newest_spec(loaded, schema_of(loaded, held))
+            if spec is not None and spec.spec_id != loaded.spec().spec_id:
+                updates.append(SetDefaultSpecUpdate.model_validate({"spec-id": spec.spec_id}))
+                requirements.append(AssertDefaultSpecId.model_validate({"default-spec-id": loaded.spec().spec_id}))
         if updates:
             transaction = LeanTransaction(loaded)
             transaction._apply(tuple(updates), tuple(requirements))

@@ -1,49 +1,43 @@
-"""Writes a stream of batches to Parquet data files of bounded size, with the statistics that Iceberg keeps."""
+"""Writes a stream of batches to Parquet data files of bounded size, those of each partition by themselves."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from pyiceberg.io import OutputStream
-from pyiceberg.io.pyarrow import (
-    compute_statistics_plan,
-    data_file_statistics_from_parquet_metadata,
-    parquet_path_to_id_mapping,
-    schema_to_pyarrow,
-)
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
-from pyiceberg.typedef import Record
 
-from lakeward.storage.arms.iceberg.file_names import file_schema
+from lakeward.storage.arms.iceberg.columns import TableColumns
+from lakeward.storage.arms.iceberg.data_file import OpenDataFile, writer_options
+from lakeward.storage.arms.iceberg.partitions import UNPARTITIONED, Partition, Partitions
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.pump import prefetched
-from lakeward.types.arrow_values import flattened
-from lakeward.types.schema import ROW_ID, ROW_INDEX
+from lakeward.types.schema import Schema
 
 log = logging.getLogger("lakeward.iceberg")
 
 ROW_GROUP_ROWS = 262_144
 """Rows of one row group: what the writer holds in memory."""
 
-SAMPLE_ROWS = 20_000
-DICTIONARY_SHARE = 0.2
-"""A column is dictionary-encoded if less than this share of a sample's values are distinct: else it costs double."""
+WORTH_A_GROUP = 16_384
+"""Rows of one partition that make a row group worth its while; fewer wait for more, as long as there is room."""
 
-_COUNTED = (ROW_INDEX, ROW_ID)
-"""Columns of ascending integers: their differences are encoded, which makes them nearly free."""
+MAX_OPEN_FILES = 64
+"""Each has buffers of its own. Beyond, the one that was written to least recently is closed."""
 
 
 class RollingWriter:
     """Writes data files one after the other; memory is bounded by one row group, not by the files or the dataset.
+
+    Rows of a partitioned table are gathered until there are enough of some partitions for row groups. At most one row
+    group's number of rows is kept waiting, and at most `MAX_OPEN_FILES` files are open.
 
     PyIceberg's own append of a reader queues every file eagerly, so it is not used.
 
@@ -52,24 +46,26 @@ class RollingWriter:
         prefix: the beginning of the files' names.
         target_bytes: a file is closed when its rows have had this size in memory.
         what: names the dataset in errors.
+        columns: the dataset's, found in the table by field id; None: they are the table's, in its order.
+
+    Raises:
+        ColumnMismatch, DataError: the table has not the columns for these rows, or can't be written by its partitions.
     """
 
-    def __init__(self, table: Table, prefix: str, target_bytes: int, what: str) -> None:
+    def __init__(self, table: Table, prefix: str, target_bytes: int, what: str, columns: Schema | None = None) -> None:
         self._table = table
         self._what = what
         self._prefix = prefix
         self._target_bytes = target_bytes
-        self._schema = file_schema(table.schema())
-        self._arrow = schema_to_pyarrow(self._schema, include_field_ids=True)
+        self._columns = TableColumns(table.schema(), columns, what)
+        self._partitions = Partitions(table, what)
         self._numbers = itertools.count()
         self._unique = uuid.uuid4()
         self._options: dict[str, Any] | None = None
-        self._writer: pq.ParquetWriter | None = None
-        self._stream: OutputStream | None = None
-        self._location = ""
-        self._bytes = 0
+        self._open: OrderedDict[tuple[Any, ...], OpenDataFile] = OrderedDict()
         self._group: list[pa.RecordBatch] = []
         self._group_rows = 0
+        self._waiting = 0
         self.files: list[DataFile] = []
         self.rows = 0
 
@@ -77,23 +73,26 @@ class RollingWriter:
         """Write a whole stream, made by one thread and encoded by this one; on a failure delete its files.
 
         Args:
-            batches: columns in the order of the table's schema. What it raises comes out unchanged.
+            batches: the business columns in the dataset's order, then the identity columns. What it raises comes out
+                unchanged.
             check: called before every row group; raises to stop.
 
         Raises:
             StorageFull, CatalogError: the files can't be written.
+            DataError: a value belongs to no partition.
         """
         try:
             with prefetched(batches) as ready:
                 for batch in ready:
                     self._add(batch)
-                    if self._group_rows >= ROW_GROUP_ROWS:
+                    if self._group_rows >= ROW_GROUP_ROWS + self._waiting:
                         check()
                         with catalog_errors(self._what):
-                            self._flush()
+                            self._flush(last=False)
             with catalog_errors(self._what):
-                self._flush()
-                self._close_file()
+                self._flush(last=True)
+                while self._open:
+                    self._close_file(next(iter(self._open)))
         except BaseException:
             self.delete()
             raise
@@ -101,12 +100,10 @@ class RollingWriter:
     def delete(self) -> None:
         """Delete the files: no snapshot names them, and none has been asked to. What can't be deleted stays."""
         written = [file.file_path for file in self.files]
-        if self._stream is not None:
-            written.append(self._location)
-            # On a full disk this fails as the write did, whose error is the one to see.
-            with contextlib.suppress(OSError):
-                self._stream.close()
-            self._writer = self._stream = None
+        for file in self._open.values():
+            written.append(file.location)
+            file.abandon()
+        self._open.clear()
         for path in written:
             try:
                 self._table.io.delete(path)
@@ -115,97 +112,72 @@ class RollingWriter:
         self.files = []
 
     def _add(self, batch: pa.RecordBatch) -> None:
-        columns = [_as_type(column, field.type) for column, field in zip(batch.columns, self._arrow, strict=True)]
-        self._group.append(pa.RecordBatch.from_arrays(columns, schema=self._arrow))
+        self._group.append(self._columns.take(batch))
         self._group_rows += batch.num_rows
         self.rows += batch.num_rows
 
-    def _flush(self) -> None:
+    def _flush(self, last: bool) -> None:
         if not self._group_rows:
             return
         group = pa.Table.from_batches(self._group)
         self._group, self._group_rows = [], 0
-        if self._writer is None:
-            self._open_file(group)
-        assert self._writer is not None
-        self._writer.write_table(group, row_group_size=group.num_rows)
-        self._bytes += group.nbytes
-        if self._bytes >= self._target_bytes:
-            self._close_file()
-
-    def _open_file(self, sample: pa.Table) -> None:
         if self._options is None:
-            self._options = _writer_options(sample)
-        name = f"{self._prefix}-{next(self._numbers):05d}-{self._unique}.parquet"
-        self._location = self._table.location_provider().new_data_location(name)
-        self._stream = self._table.io.new_output(self._location).create()
-        self._writer = pq.ParquetWriter(self._stream, self._arrow, **self._options)
-        self._bytes = 0
+            self._options = writer_options(group)
+        if self._partitions.is_none:
+            self._write(UNPARTITIONED, group)
+        else:
+            self._write_partitions(group.combine_chunks(), last)
 
-    def _close_file(self) -> None:
-        if self._writer is None or self._stream is None:
+    def _write_partitions(self, group: pa.Table, last: bool) -> None:
+        """Write the rows of those partitions that have enough, of all of them at the end; the others wait."""
+        codes, partitions = self._partitions.of(group)
+        if len(partitions) == 1:
+            self._write(partitions[0], group)
+            self._waiting = 0
             return
-        self._writer.close()
-        self._stream.close()
-        metadata = self._writer.writer.metadata
-        self._writer = self._stream = None
-        statistics = data_file_statistics_from_parquet_metadata(
-            parquet_metadata=metadata,
-            stats_columns=compute_statistics_plan(self._schema, self._table.properties),
-            parquet_column_mapping=parquet_path_to_id_mapping(self._schema),
-        )
-        file = DataFile.from_args(
-            content=DataFileContent.DATA,
-            file_path=self._location,
-            file_format=FileFormat.PARQUET,
-            partition=Record(),
-            file_size_in_bytes=len(self._table.io.new_input(self._location)),
-            sort_order_id=None,
-            spec_id=self._table.metadata.default_spec_id,
-            equality_ids=None,
-            key_metadata=None,
-            **statistics.to_serialized_dict(),
-        )
-        self.files.append(file)
+        counts = np.bincount(codes, minlength=len(partitions))
+        written = _enough(counts, last)
+        # Fewer numbers sort faster: two bytes by radix.
+        order = np.argsort(codes.astype(np.uint16) if len(partitions) <= 2**16 else codes, kind="stable")
+        chosen = np.repeat(written, counts)
+        rows = group.take(pa.array(order[chosen]))
+        start = 0
+        for at in np.flatnonzero(written):
+            self._write(partitions[at], rows.slice(start, counts[at]))
+            start += int(counts[at])
+        # A copy, so that what waits does not keep in memory what is written.
+        rest = group.take(pa.array(np.sort(order[~chosen])))
+        self._group, self._group_rows, self._waiting = rest.to_batches(), rest.num_rows, rest.num_rows
+
+    def _write(self, partition: Partition, rows: pa.Table) -> None:
+        file = self._open.get(partition.key)
+        if file is None:
+            if len(self._open) >= MAX_OPEN_FILES:
+                self._close_file(next(iter(self._open)))
+            assert self._options is not None
+            name = f"{self._prefix}-{next(self._numbers):05d}-{self._unique}.parquet"
+            file = OpenDataFile(self._table, self._columns, name, self._partitions, partition, self._options)
+            self._open[partition.key] = file
+        self._open.move_to_end(partition.key)
+        file.write(rows)
+        if file.bytes >= self._target_bytes:
+            self._close_file(partition.key)
+
+    def _close_file(self, key: tuple[Any, ...]) -> None:
+        self.files.append(self._open[key].close())
+        del self._open[key]
 
 
-def _as_type(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return the array in a type that may differ from its own in names, nullability and the width of offsets only.
-
-    Structs go by position: Arrow's cast goes by name, and makes nulls of a field that it doesn't find.
-    """
-    if column.type == wanted:
-        return column
-    if isinstance(column, pa.ExtensionArray) and not isinstance(wanted, pa.BaseExtensionType):
-        column = column.storage
-    if pa.types.is_struct(wanted):
-        fields = [_as_type(column.field(index), field.type) for index, field in enumerate(wanted)]
-        return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=column.is_null())
-    if pa.types.is_list(wanted) or pa.types.is_large_list(wanted):
-        kind, offset = (pa.ListArray, pa.int32()) if pa.types.is_list(wanted) else (pa.LargeListArray, pa.int64())
-        # Flattening leaves out what lies under a null, so the offsets are counted anew.
-        ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(column), 0).cast(offset))
-        offsets = pa.concat_arrays([pa.array([0], offset), ends])
-        values = _as_type(flattened(column), wanted.value_type)
-        return kind.from_arrays(offsets, values, type=wanted, mask=column.is_null())
-    return column if column.type == wanted else column.cast(wanted)
-
-
-def _writer_options(sample: pa.Table) -> dict[str, Any]:
-    """Choose encodings by a look at the first rows; the same for all files of a write."""
-    rows = sample.slice(0, SAMPLE_ROWS)
-    dictionary = [
-        field.name
-        for field in rows.schema
-        if not pa.types.is_nested(field.type)
-        and not pa.types.is_boolean(field.type)
-        and not isinstance(field.type, pa.BaseExtensionType)
-        and field.name not in _COUNTED
-        and pc.count_distinct(rows[field.name]).as_py() < DICTIONARY_SHARE * max(rows.num_rows, 1)
-    ]
-    return {
-        "compression": "zstd",
-        "use_dictionary": dictionary,
-        "column_encoding": {name: "DELTA_BINARY_PACKED" for name in _COUNTED if name in rows.column_names},
-        "store_decimal_as_integer": True,
-    }
+def _enough(counts: np.ndarray, last: bool) -> np.ndarray:
+    """Say which partitions are written, given the rows that each has: at most half a row group of rows waits."""
+    if last:
+        return np.ones(len(counts), bool)
+    written = counts >= WORTH_A_GROUP
+    waiting = int(counts[~written].sum())
+    for at in np.argsort(-counts, kind="stable"):
+        if waiting <= ROW_GROUP_ROWS // 2:
+            break
+        if not written[at]:
+            written[at] = True
+            waiting -= int(counts[at])
+    return written

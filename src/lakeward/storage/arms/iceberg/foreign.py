@@ -1,7 +1,8 @@
 """Whether another engine has moved a table: `main` and the columns are compared with what the ledger recorded.
 
 `main` is ours while it is at the snapshot of the last committed version, under the columns which that was written with.
-Anything else is somebody else's doing.
+Anything else is somebody else's doing. How the table is partitioned is the other engines' to say, too: that moves no
+row, and what we write next goes by it.
 """
 
 from __future__ import annotations
@@ -99,8 +100,6 @@ def _relation(loaded: Table, head: Snapshot | None, ours: int | None) -> str:
 
 
 def _changed_columns(loaded: Table, ours: int | None) -> str | None:
-    if not loaded.spec().is_unpartitioned():
-        return "another engine has partitioned its Iceberg table"
     snapshot = loaded.metadata.snapshot_by_id(ours) if ours is not None else None
     if snapshot is None:
         return None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import threading
 
-import pyarrow as pa
 import sqlalchemy
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table
 
 from lakeward.control.db import Database
@@ -16,6 +16,7 @@ from lakeward.control.tree import LEGACY_NAMESPACE
 from lakeward.errors import CatalogError
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.catalogs import open_catalog
+from lakeward.storage.arms.iceberg.partitions import partition_spec
 from lakeward.storage.arms.iceberg.transactions import LeanSqlCatalog
 from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
 from lakeward.storage.identity import with_identity
@@ -135,9 +136,11 @@ class Tables:
     def _create(self, table: TableRef, namespace: tuple[str, ...]) -> Table:
         for depth in range(1, len(namespace) + 1):
             self.catalog.create_namespace_if_not_exists(namespace[:depth])
+        schema = physical_schema(table)
         return self.catalog.create_table(
             (*namespace, table.slugs[2]),
-            schema=physical_schema(table),
+            schema=schema,
+            partition_spec=partition_spec(table.partition_by, table.schema, schema.column_names),
             location=self.location(table),
             properties={**_PROPERTIES, DATASET_PROPERTY: str(table.uid)},
         )
@@ -180,13 +183,14 @@ class Tables:
             )
 
 
-def physical_schema(table: TableRef) -> pa.Schema:
-    """Return the Arrow schema of the physical table: the business columns, then the identity columns.
+def physical_schema(table: TableRef) -> Schema:
+    """Return the schema of the physical table: the business columns, then the identity columns.
 
     PyIceberg numbers the fields of a new table level by level, so the business columns get the ids 1 to n, which are
     those that the control plane gave them.
     """
-    return with_identity(arrow_schema(table.schema))
+    unnumbered = Catalog._convert_schema_if_needed(with_identity(arrow_schema(table.schema)))
+    return assign_fresh_schema_ids(unnumbered)
 
 
 def warehouse_uri(settings: StorageSettings) -> str:

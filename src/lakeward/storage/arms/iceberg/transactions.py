@@ -37,14 +37,25 @@ REMEMBERED = 16
 class LeanTransaction(Transaction):
     """A transaction that applies its updates once, and copies nothing."""
 
+    _written_by: int | None = None
     _applied: tuple[TableMetadata, tuple[TableUpdate, ...], TableMetadata] | None = None
+
+    def write_by(self, spec_id: int) -> None:
+        """Let the table's metadata have this partition spec for its default: that of the files to commit.
+
+        Another engine may have given the table another one since they were written. The commit leaves it that.
+        """
+        self._written_by, self._applied = spec_id, None
 
     @property
     def table_metadata(self) -> TableMetadata:
         """The table's metadata with the updates so far."""
         base, updates = self._table.metadata, self._updates
         if self._applied is None or self._applied[0] is not base or self._applied[1] is not updates:
-            self._applied = (base, updates, _apply(base, updates)[0])
+            metadata = _apply(base, updates)[0]
+            if self._written_by is not None and self._written_by != metadata.default_spec_id:
+                metadata = metadata.model_copy(update={"default_spec_id": self._written_by})
+            self._applied = (base, updates, metadata)
         return self._applied[2]
 
 
