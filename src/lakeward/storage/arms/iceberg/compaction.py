@@ -1,0 +1,418 @@
+"""Compaction: data files that have gathered delete files, or are small, are written anew, with the same rows.
+
+`choose` decides which, by a look at the manifests alone. Files are merged with neighbours by version, so that reading
+what is new since a version still leaves out the others; each bin becomes one file. Small files are merged in tiers, by
+their number of rows: so many of one tier make one of the next, so that a row is rewritten once per tier, and n appends
+cost O(n log n) in all. What is written is read back and compared with what was there before any snapshot names it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyiceberg.conversions import from_bytes
+from pyiceberg.io.pyarrow import _read_deletes
+from pyiceberg.manifest import DataFile, DataFileContent
+from pyiceberg.table import FileScanTask, Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.types import LongType
+
+from lakeward.clock import Faults
+from lakeward.control.records import Counts, OpenTransaction
+from lakeward.errors import CatalogError
+from lakeward.storage.arm import Gathered, Prepared
+from lakeward.storage.arms.iceberg.deletes import referenced_path
+from lakeward.storage.arms.iceberg.files import RollingWriter
+from lakeward.storage.arms.iceberg.rewrites import Rewrites
+from lakeward.storage.arms.iceberg.scans import FileScan, as_written, live_rows
+from lakeward.storage.arms.iceberg.trouble import catalog_errors
+from lakeward.storage.duck import Duck
+from lakeward.storage.filters import quote_list
+from lakeward.storage.identity import with_identity
+from lakeward.storage.leftovers import Rewriting
+from lakeward.storage.settings import CompactionPolicy
+from lakeward.storage.table import TableRef
+from lakeward.types.digest import row_text_duckdb
+from lakeward.types.schema import IDENTITY_COLUMNS, VERSION
+from lakeward.types.table import arrow_schema
+
+PATIENCE = 8
+"""With so many times the delete files that the policy names a file is rewritten, however few rows they delete."""
+
+log = logging.getLogger("lakeward.maintenance")
+
+
+@dataclass(frozen=True)
+class DataFileFacts:
+    """What the choice rests on.
+
+    Args:
+        path: the data file.
+        rows: in it, deleted ones included.
+        bytes: its size on disk.
+        first, last: the bounds of its rows' `__version`.
+        delete_files: how many apply to it.
+        deleted: how many rows those delete.
+        group: only files of one group can be merged: those of one partition.
+    """
+
+    path: str
+    rows: int
+    bytes: int
+    first: int = 0
+    last: int = 0
+    delete_files: int = 0
+    deleted: int = 0
+    group: tuple[int, str] = (0, "")
+
+    @property
+    def live(self) -> int:
+        """How many rows it has left."""
+        return max(self.rows - self.deleted, 0)
+
+
+Bin = tuple[DataFileFacts, ...]
+"""Files that become one, in the order of their versions; or one that is written anew without its deleted rows."""
+
+
+def choose(files: Iterable[DataFileFacts], policy: CompactionPolicy) -> list[Bin]:
+    """Return what is to be rewritten; nothing, if the files are as the policy wants them."""
+    ordered = sorted(files, key=lambda file: (file.group, file.last, file.first, file.path))
+    groups = itertools.groupby(ordered, key=lambda file: file.group)
+    return [chosen for _, members in groups for chosen in _choose_in_group(list(members), policy)]
+
+
+def _choose_in_group(files: Sequence[DataFileFacts], policy: CompactionPolicy) -> list[Bin]:
+    small = [file for file in files if file.bytes < policy.small_bytes]
+    merged = [run for run in _tiered(small, policy) if len(run) > 1] if len(small) >= policy.small_files else []
+    taken = {file.path for run in merged for file in run}
+    worn = [(file,) for file in files if file.path not in taken and _is_worn(file, policy)]
+    taken |= {file.path for (file,) in worn}
+    others = [(file,) for file in small if file.path not in taken]
+    # Where much is rewritten anyway, small files ride along, if that doubles the work at most.
+    if worn and _live(_joined(others)) <= _live(_joined([*merged, *worn])):
+        merged += [run for run in _packed(others, policy.target_bytes) if len(run) > 1 or run[0].delete_files]
+    return [*merged, *worn]
+
+
+def _is_worn(file: DataFileFacts, policy: CompactionPolicy) -> bool:
+    if file.deleted > policy.deleted_share * file.rows:
+        return True
+    if file.delete_files < policy.delete_files:
+        return False
+    many = file.delete_files >= PATIENCE * policy.delete_files
+    return many or file.deleted >= policy.worthwhile_share * file.rows
+
+
+def _tiered(small: Sequence[DataFileFacts], policy: CompactionPolicy) -> list[Bin]:
+    """Merge neighbours, tier by tier: where so many of one tier stand together, with smaller ones between them."""
+    runs: list[Bin] = [(file,) for file in small]
+    large: list[Bin] = []
+    level = 0
+    while runs and level <= max(_tier(run, policy.tier) for run in runs):
+        merged: list[Bin] = []
+        for mergeable, found in itertools.groupby(runs, key=lambda run: _tier(run, policy.tier) <= level):
+            together = list(found)
+            enough = sum(_tier(run, policy.tier) == level for run in together) >= policy.tier
+            merged += _packed(together, policy.target_bytes) if mergeable and enough else together
+        # What is not small any more stands in nobody's way.
+        large += [run for run in merged if _bytes(run) >= policy.small_bytes]
+        runs = [run for run in merged if _bytes(run) < policy.small_bytes]
+        level += 1
+    return [*large, *runs]
+
+
+def _packed(runs: Iterable[Bin], target_bytes: int) -> list[Bin]:
+    """Join neighbours as long as they fit into one file."""
+    packed: list[Bin] = []
+    for run in runs:
+        if packed and _bytes(packed[-1]) + _bytes(run) <= target_bytes:
+            packed[-1] += run
+        else:
+            packed.append(run)
+    return packed
+
+
+def _tier(run: Bin, base: int) -> int:
+    tier, rows = 0, _live(run)
+    while rows >= base:
+        tier, rows = tier + 1, rows // base
+    return tier
+
+
+def _joined(runs: Iterable[Bin]) -> Bin:
+    return tuple(itertools.chain.from_iterable(runs))
+
+
+def _live(run: Bin) -> int:
+    return sum(file.live for file in run)
+
+
+def _bytes(run: Bin) -> int:
+    return sum(file.bytes for file in run)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be done to one snapshot.
+
+    Args:
+        start: the snapshot.
+        bins: files that become one, each with the delete files that apply to it.
+        removed: the data files that go.
+        dropped: the delete files that go: they apply to no file that stays.
+        summary: the same, for people.
+    """
+
+    start: int
+    bins: tuple[tuple[FileScanTask, ...], ...]
+    removed: frozenset[str]
+    dropped: frozenset[str]
+    summary: Rewriting
+
+    def change(self, files: Sequence[DataFile]) -> Rewrites:
+        """Return what the snapshot does, with the files that were written."""
+        return Rewrites(self.start, files, removed=self.removed | self.dropped)
+
+    def prepared(self, transaction: OpenTransaction, rows: int, snapshot: int, parent: int) -> Prepared:
+        """Return what decide records: no row has changed."""
+        return Prepared(
+            counts=Counts(rows, 0, 0, rows, 0, 0, transaction.parent_row_count),
+            next_row_id=transaction.next_row_id,
+            next_row_index=transaction.next_row_index,
+            rebases=False,
+            publishes=True,
+            snapshot_id=snapshot,
+            parent_snapshot_id=parent,
+        )
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The live files of a snapshot, the delete files that apply to each data file, and how many rows those delete."""
+
+    data: dict[str, DataFile]
+    deletes: dict[str, list[DataFile]]
+    deleted: Counter[str]
+    delete_files: dict[str, DataFile]
+
+
+class Compactor:
+    """Looks for work in a table's snapshots, and does it.
+
+    Args:
+        duck: reads.
+        faults: called as `prepare:files` when the files are written.
+    """
+
+    def __init__(self, duck: Duck, faults: Faults) -> None:
+        self._duck = duck
+        self._faults = faults
+
+    def look(self, loaded: Table, table: TableRef, snapshot_id: int, policy: CompactionPolicy) -> Work | None:
+        """Return what is to be rewritten of a snapshot; None: nothing, or it can't be."""
+        with catalog_errors(f"dataset {table.name}"):
+            head = _head(loaded, table, snapshot_id)
+            if head is None:
+                return None
+            bins = choose(_facts(loaded, head), policy)
+            if not bins:
+                return None
+            removed = frozenset(file.path for each in bins for file in each)
+            applied = {file.file_path for path, files in head.deletes.items() if path not in removed for file in files}
+            dropped = frozenset(head.delete_files.keys() - applied)
+            tasks = tuple(
+                tuple(FileScanTask(head.data[file.path], set(head.deletes.get(file.path, ()))) for file in each)
+                for each in bins
+            )
+        summary = Rewriting(
+            table.name,
+            len(removed),
+            sum(map(_bytes, bins)),
+            len(dropped),
+            sum(_live(each) > 0 for each in bins),
+            actions=(*map(_said, bins), *(f"drop delete file {path}" for path in sorted(dropped))),
+        )
+        return Work(snapshot_id, tasks, removed, dropped, summary)
+
+    def rewrite(
+        self, loaded: Table, table: TableRef, work: Work, version: int, check: Callable[[], None]
+    ) -> tuple[list[DataFile], int]:
+        """Write the files, compare them with those that they replace, and return them and the number of their rows.
+
+        Raises:
+            CatalogError: they don't have the same rows, or can't be written. They are deleted.
+        """
+        written: list[RollingWriter] = []
+        try:
+            for number, tasks in enumerate(work.bins):
+                # The bin is as large as the file may be; what a file has in memory does not matter to the writer.
+                prefix, what = f"{version:08d}-{number:05d}", f"dataset {table.name}"
+                writer = RollingWriter(loaded, prefix, sys.maxsize, what, table.schema)
+                written.append(writer)
+                writer.write_all(self._batches(loaded, table, work.start, tasks), check)
+            self._faults.at("prepare:files")
+            files = [file for writer in written for file in writer.files]
+            self._audit(loaded, table, work, files)
+        except BaseException:
+            for writer in written:
+                writer.delete()
+            raise
+        return files, sum(writer.rows for writer in written)
+
+    def _batches(
+        self, loaded: Table, table: TableRef, snapshot_id: int, tasks: Sequence[FileScanTask]
+    ) -> Iterator[pa.RecordBatch]:
+        schema = with_identity(arrow_schema(table.schema))
+        for scan in _scans(loaded, table, snapshot_id, tasks):
+            yield from self._duck.stream(scan.sql, schema, scan.tables)
+
+    def _audit(self, loaded: Table, table: TableRef, work: Work, files: Sequence[DataFile]) -> None:
+        """Raise if the files don't have exactly the rows that those before have, identity included."""
+        before = self._checksum(loaded, table, work.start, list(itertools.chain.from_iterable(work.bins)))
+        after = self._checksum(loaded, table, work.start, [FileScanTask(file) for file in files])
+        if before != after:
+            raise CatalogError(
+                f"dataset {table.name}: the rewritten files hold other rows than those before: {after[0]:,} rows, sum "
+                f"{after[1]}, not {before[0]:,}, {before[1]}",
+                safe="nothing was changed; the rewritten files are gone",
+                next_step="check the warehouse's disk, then `lakeward maintain`; `lakeward verify` checks all rows",
+                dataset=table.name,
+            )
+
+    def _checksum(
+        self, loaded: Table, table: TableRef, snapshot_id: int, tasks: Sequence[FileScanTask]
+    ) -> tuple[int, int]:
+        """Return the number of rows, and the sum of their hashes: of the digest's text, and the identity.
+
+        DuckDB's own hash: an MD5 of each row would take longer than all the rest.
+        """
+        count = total = 0
+        hashed = f"hash({row_text_duckdb(table.schema)}, {quote_list(IDENTITY_COLUMNS)})"
+        with self._duck.session() as connection:
+            for scan in _scans(loaded, table, snapshot_id, tasks):
+                for name, rows in scan.tables.items():
+                    connection.register(name, rows)
+                sql = f"SELECT count(*), coalesce(sum({hashed}), 0) FROM ({scan.sql})"
+                ((rows, hashes),) = connection.execute(sql).fetchall()
+                count, total = count + int(rows), total + int(hashes)
+                for name in scan.tables:
+                    connection.unregister(name)
+        return count, total
+
+
+def _scans(loaded: Table, table: TableRef, snapshot_id: int, tasks: Sequence[FileScanTask]) -> Iterator[FileScan]:
+    """Return queries that yield the files' rows in their order: neighbours without deleted rows are read at once."""
+    written = as_written(loaded, snapshot_id)
+    columns = (*table.schema.names, *IDENTITY_COLUMNS)
+    for clean, found in itertools.groupby(tasks, key=lambda task: not task.delete_files):
+        together = list(found)
+        for some in [together] if clean else [[task] for task in together]:
+            yield live_rows(written, some, table.schema, columns)
+
+
+def _head(loaded: Table, table: TableRef, snapshot_id: int) -> _Head | None:
+    """Read a snapshot's manifests; None if we must not rewrite it."""
+    snapshot = loaded.metadata.snapshot_by_id(snapshot_id)
+    why = None if loaded.format_version == 2 else f"its format version is {loaded.format_version}"
+    ours = {*(column.field_id for column in table.schema.columns), *map(_field_id(loaded), IDENTITY_COLUMNS)}
+    if {field.field_id for field in as_written(loaded, snapshot_id).schema().fields} - ours:
+        why = "it has columns that the dataset has not"
+    head = _Head({}, {}, Counter(), {})
+    deletes: list[tuple[DataFile, int]] = []
+    sequences: dict[str, int] = {}
+    for manifest in snapshot.manifests(loaded.io) if snapshot is not None else ():
+        for entry in manifest.fetch_manifest_entry(loaded.io, discard_deleted=True):
+            file = entry.data_file
+            if file.content == DataFileContent.DATA:
+                head.data[file.file_path] = file
+                sequences[file.file_path] = entry.sequence_number or 0
+            elif file.content == DataFileContent.POSITION_DELETES:
+                deletes.append((file, entry.sequence_number or 0))
+            else:
+                why = "another engine has deleted rows of it by their values"
+    if why is not None:
+        log.warning("dataset %s: its Iceberg table is not compacted: %s", table.name, why)
+        return None
+    for file, sequence in deletes:
+        head.delete_files[file.file_path] = file
+        for path, rows in _named(loaded, file).items():
+            if path in head.data and sequence >= sequences[path]:
+                head.deletes.setdefault(path, []).append(file)
+                head.deleted[path] += rows
+    return head
+
+
+def _named(loaded: Table, file: DataFile) -> dict[str, int]:
+    """Return how many rows of which data files a delete file deletes. One whose bounds don't say that is read."""
+    path = referenced_path(file)
+    if path is not None:
+        return {path: file.record_count}
+    return {path: len(positions) for path, positions in _read_deletes(loaded.io, file).items()}
+
+
+def _facts(loaded: Table, head: _Head) -> list[DataFileFacts]:
+    version = _field_id(loaded)(VERSION)
+
+    def bound(bounds: dict[int, bytes] | None) -> int:
+        found = (bounds or {}).get(version)
+        return int(from_bytes(LongType(), found)) if found is not None else 0
+
+    return [
+        DataFileFacts(
+            path=path,
+            rows=file.record_count,
+            bytes=file.file_size_in_bytes,
+            first=bound(file.lower_bounds),
+            last=bound(file.upper_bounds),
+            delete_files=len(head.deletes.get(path, ())),
+            deleted=head.deleted[path],
+            group=(file.spec_id, repr(file.partition)),
+        )
+        for path, file in head.data.items()
+    ]
+
+
+def _field_id(loaded: Table) -> Callable[[str], int]:
+    return lambda name: loaded.schema().find_field(name).field_id
+
+
+def gathered(metadata: TableMetadata, snapshot_id: int | None) -> Gathered:
+    """Return how many files a snapshot has, as its summary says. Other engines may count otherwise, or not at all."""
+    counts = _counts(metadata, snapshot_id)
+    return Gathered(counts["total-data-files"], counts["total-delete-files"])
+
+
+def rewritten(loaded: Table, table: TableRef, version: int, snapshot_id: int) -> Rewriting:
+    """Return what a compaction did, as the summary of its snapshot says."""
+    counts = _counts(loaded.metadata, snapshot_id)
+    return Rewriting(
+        table.name,
+        files=counts["deleted-data-files"],
+        bytes=counts["removed-files-size"],
+        delete_files=counts["removed-delete-files"],
+        files_after=counts["added-data-files"],
+        bytes_after=counts["added-files-size"],
+        version=version,
+    )
+
+
+def _counts(metadata: TableMetadata, snapshot_id: int | None) -> Counter[str]:
+    snapshot = metadata.snapshot_by_id(snapshot_id) if snapshot_id is not None else None
+    found = snapshot.summary.additional_properties if snapshot is not None and snapshot.summary is not None else {}
+    return Counter({name: int(value) for name, value in found.items() if value.isdecimal()})
+
+
+def _said(files: Bin) -> str:
+    """Say in words what becomes of the files of a bin."""
+    deleted = sum(file.deleted for file in files)
+    without = f" without {deleted:,} deleted rows" if deleted else ""
+    what = f"rewrite {files[0].path}" if len(files) == 1 else f"merge {len(files)} files into one"
+    names = "" if len(files) == 1 else ": " + ", ".join(file.path for file in files)
+    return f"{what}{without}{names}"
