@@ -18,6 +18,7 @@
     │   ├── SpecError                      exit 2   the project or a pipeline file is wrong
     │   ├── SqlError                       exit 2   user SQL is wrong, or reaches for what it may not
     │   ├── ComputeError                            the query failed while it ran
+    │   ├── NotIncremental                          a delta was required, and everything would be computed
     │   └── ExpectationFailed              exit 5   the audit refused the prepared version
     ├── ConflictError                      exit 6   somebody else holds or changed the thing
     │   ├── LockTimeout                             the dataset's open slot stayed taken
@@ -169,6 +170,10 @@ class SqlError(PipelineError):
 
 class ComputeError(PipelineError):
     """The query failed while it ran."""
+
+
+class NotIncremental(PipelineError):
+    """A delta build was required, and is not possible. Fields: `pipeline`, `dataset`, `reason`."""
 
 
 class ExpectationFailed(PipelineError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -11,13 +11,15 @@ import pyarrow as pa
 from lakeward.compute.engine import Engine, Input
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Window
+from lakeward.control.source_windows import SourceWindows
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import ComputeError, LakewardError, NameTaken, StorageFull, UnknownVersion
-from lakeward.pipelines.compile import Compiled, compile_output
+from lakeward.errors import ComputeError, LakewardError, NameTaken, NotIncremental, StorageFull, UnknownVersion
+from lakeward.pipelines.compile import Compiled, Compiler
 from lakeward.pipelines.graph import Graph, read_graph
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.spec import Pipeline, strategy_classes
 from lakeward.pipelines.up_to_date import UpToDate
+from lakeward.pipelines.windows import Asked, BuildWindows, decide
 from lakeward.storage.facade import Storage
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import BuildResult, Output, ReadRequest
@@ -59,6 +61,7 @@ class Builder:
         tree, ledger, storage, recovery: of the workspace.
         engine: runs the queries.
         up_to_date: says which pipelines have nothing to do.
+        source_windows: says how far outputs have read, and what happened to sources since.
         progress: called for every batch of rows.
     """
 
@@ -68,6 +71,7 @@ class Builder:
     recovery: Recovery
     engine: Engine
     up_to_date: UpToDate
+    source_windows: SourceWindows
     progress: Progress | None = None
     writers: dict[str, str] = field(default_factory=dict)
     """The applied pipeline that writes a dataset, by the dataset's name: for errors."""
@@ -94,12 +98,13 @@ class Builder:
             for dataset_id in standing.unpublished:
                 self.recovery.recover(dataset_id)
             return BuildResult(None, pipeline.name, ())
-        schemas = {name: record.schema for name, record in sources.items()}
+        compiler = Compiler(graph, self.engine, {name: record.schema for name, record in sources.items()})
         # All of them are described before a dataset is created, so that a wrong one leaves nothing behind.
-        needed = [output_schema(graph, index, self.engine, schemas) for index in range(len(pipeline.spec.outputs))]
+        needed = [output_schema(graph, index, compiler) for index in range(len(pipeline.spec.outputs))]
+        windows = self.windows(graph, fingerprint, sources, versions, full=full)
         failure = _Failure()
         outputs = [
-            self._output(graph, index, schema, sources, versions, fingerprint, failure)
+            self._output(graph, index, schema, compiler, sources, windows[index], fingerprint, failure)
             for index, schema in enumerate(needed)
         ]
         try:
@@ -124,27 +129,75 @@ class Builder:
                 )
         return versions
 
+    def windows(
+        self,
+        graph: Graph,
+        fingerprint: str,
+        sources: Mapping[str, DatasetRecord],
+        versions: Mapping[int, int],
+        *,
+        full: bool = False,
+    ) -> list[BuildWindows]:
+        """Return what a build of each output reads, and why.
+
+        Args:
+            graph: the pipeline's.
+            fingerprint: its own, as it was applied.
+            sources: what it reads, by name.
+            versions: up to which version, by dataset id.
+            full: whether everything is to be computed.
+
+        Raises:
+            NotIncremental: an output requires a delta, and can't have one.
+        """
+        outputs = graph.pipeline.spec.outputs
+        written = {output.dataset: self.tree.find(output.dataset) for output in outputs}
+        lasts = self.source_windows.last_builds([record.id for record in written.values() if record is not None])
+        ids = {name: record.id for name, record in sources.items()}
+        found: list[BuildWindows] = []
+        for output in outputs:
+            record = written[output.dataset]
+            last = lasts.get(record.id) if record is not None else None
+            since = last.watermarks if last is not None else {}
+            open_ = {id_: Window(since.get(id_, 0), versions[id_]) for id_ in ids.values()}
+            happened = self.source_windows.happened(open_)
+            asked = Asked(last, fingerprint, ids, versions, happened, full)
+            decided = decide(graph, output, strategy_classes()[output.strategy](), asked)
+            if decided.rebuild and output.require_incremental and not full:
+                raise NotIncremental(
+                    f"pipeline {graph.pipeline.name!r}, output {output.dataset}: a delta is required, and everything "
+                    f"would be computed anew: {decided.reason}",
+                    safe=f"dataset {output.dataset} is unchanged",
+                    next_step=f"lakeward build {graph.pipeline.name} --full, if that is meant",
+                    pipeline=graph.pipeline.name,
+                    dataset=output.dataset,
+                    reason=decided.reason,
+                )
+            found.append(decided)
+        return found
+
     def _output(
         self,
         graph: Graph,
         index: int,
         schema: Schema,
-        sources: dict[str, DatasetRecord],
-        versions: dict[int, int],
+        compiler: Compiler,
+        sources: Mapping[str, DatasetRecord],
+        windows: BuildWindows,
         fingerprint: str,
         failure: _Failure,
     ) -> Output:
         output = graph.pipeline.spec.outputs[index]
-        compiled = compile_output(graph, output)
+        compiled = compiler.compile(output)
         dataset = self._dataset(graph, index, schema)
         strategy = strategy_classes()[output.strategy]()
-        read = {node: sources[name] for node, name in compiled.sources.items()}
+        read = {node: (sources[name], windows.sources[node].window) for node, name in compiled.sources.items()}
         return Output(
             dataset,
-            strategy.verb(first=not dataset.head_version),
-            partial(self._rows, graph.pipeline, dataset, compiled, read, versions, failure),
+            strategy.verb(rebuild=windows.rebuild),
+            partial(self._rows, graph.pipeline, dataset, compiled, read, failure),
             allow_empty=output.allow_empty,
-            windows={record.id: Window(0, versions[record.id]) for record in read.values()},
+            windows={record.id: window for record, window in read.values()},
             fingerprint=fingerprint,
         )
 
@@ -170,17 +223,18 @@ class Builder:
         pipeline: Pipeline,
         dataset: DatasetRecord,
         compiled: Compiled,
-        read: dict[str, DatasetRecord],
-        versions: dict[int, int],
+        read: Mapping[str, tuple[DatasetRecord, Window]],
         failure: _Failure,
     ) -> pa.RecordBatchReader:
         """Start the compute of one output, in the dataset's Arrow schema."""
 
-        def opened(record: DatasetRecord, columns: Sequence[str]) -> pa.RecordBatchReader:
-            request = ReadRequest(columns=tuple(columns), version=versions[record.id])
+        def opened(record: DatasetRecord, window: Window, columns: Sequence[str]) -> pa.RecordBatchReader:
+            request = ReadRequest(columns=tuple(columns), version=window.high, since=window.low or None)
             return self.storage.read(record, request, reader=READER)
 
-        inputs = {node: Input(record.schema, partial(opened, record)) for node, record in read.items()}
+        inputs = {
+            node: Input(record.schema, partial(opened, record, window)) for node, (record, window) in read.items()
+        }
         try:
             result = self.engine.run(compiled.sql, inputs)
             rows = pa.RecordBatchReader.from_batches(result.schema, self._counted(result, pipeline, dataset, failure))

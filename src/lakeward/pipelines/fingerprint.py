@@ -6,8 +6,8 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from lakeward.compute.sql import canonical
-from lakeward.pipelines.nodes import SourceNode, TransformNode
+from lakeward.compute.sql import canonical, check_predicate
+from lakeward.pipelines.nodes import JoinNode, SourceNode, SplitNode, TransformNode
 from lakeward.pipelines.spec import Pipeline
 
 
@@ -25,17 +25,22 @@ def parts(pipeline: Pipeline) -> dict[str, str]:
     found = {}
     for name, node in pipeline.spec.nodes.items():
         if isinstance(node, SourceNode):
-            found[f"source {name}"] = node.source
+            found[f"source {name}"] = node.source if node.window == "delta" else f"{node.source}, window {node.window}"
+        elif isinstance(node, SplitNode):
+            facts = {**node.split.model_dump(), "where": check_predicate(node.split.where)}
+            found[f"node {name}"] = json.dumps(facts, sort_keys=True, ensure_ascii=False)
+        elif isinstance(node, JoinNode):
+            found[f"node {name}"] = json.dumps(node.join.model_dump(), sort_keys=True, ensure_ascii=False)
         elif isinstance(node, TransformNode):
             found[f"node {name}"] = canonical(node.transform)
     for output in pipeline.spec.outputs:
-        facts = {
+        output_facts = {
             "from": output.from_,
             "strategy": output.strategy,
             "primary_key": output.primary_key,
             "allow_empty": output.allow_empty,
         }
-        found[f"output {output.dataset}"] = json.dumps(facts, sort_keys=True, ensure_ascii=False)
+        found[f"output {output.dataset}"] = json.dumps(output_facts, sort_keys=True, ensure_ascii=False)
     return found
 
 

@@ -5,53 +5,86 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakeward.compute.sql import Query, analyse
+from lakeward.compute.sql import Query, analyse, check_predicate
 from lakeward.errors import SpecError, SqlError
-from lakeward.pipelines.nodes import TransformNode
+from lakeward.pipelines.nodes import JoinNode, Node, SplitNode, TransformNode, names_of
 from lakeward.pipelines.spec import OutputSpec, Pipeline
 from lakeward.types.schema import name_key
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Its nodes: `order` has each after what it reads, `queries` the transforms, `unused` what no output needs."""
+    """What reads what in a pipeline, by the names that nodes make: a split makes two, every other one its own.
+
+    Args:
+        pipeline: which one.
+        order: the names, each after what it reads.
+        reads: what each of them reads, directly.
+        makers: the node that makes each.
+        queries: the queries of transforms.
+        unused: what no output needs.
+    """
 
     pipeline: Pipeline
     order: tuple[str, ...]
+    reads: Mapping[str, tuple[str, ...]]
+    makers: Mapping[str, str]
     queries: Mapping[str, Query]
     unused: tuple[str, ...]
 
-    def needed(self, node: str) -> tuple[str, ...]:
-        """Return the nodes that `node` needs, itself included, in order."""
-        return _needed(node, self.order, self.queries)
+    def needed(self, name: str) -> tuple[str, ...]:
+        """Return the names that `name` needs, itself included, in order."""
+        return _needed(name, self.order, self.reads)
+
+    def sources(self, output: OutputSpec) -> dict[str, str]:
+        """Return the datasets that an output is made from, by the names of their source nodes."""
+        sources = self.pipeline.sources
+        return {name: sources[name] for name in self.needed(output.from_) if name in sources}
+
+    def node(self, name: str) -> Node:
+        """Return the node that makes a name."""
+        return self.pipeline.spec.nodes[self.makers[name]]
 
 
 def read_graph(pipeline: Pipeline) -> Graph:
-    """Read the SQL of every transform and order the nodes.
+    """Read the SQL of every node and order them.
 
     Raises:
         SqlError: a query is wrong, refused, or reads a name that is no node; with file, line and node.
         SpecError: nodes read each other in a circle, which is named.
     """
-    names = list(pipeline.spec.nodes)
+    nodes = pipeline.spec.nodes
+    makers = {made: name for name, node in nodes.items() for made in names_of(name, node)}
     queries: dict[str, Query] = {}
-    for name, node in pipeline.spec.nodes.items():
+    reads: dict[str, tuple[str, ...]] = {}
+    for name, node in nodes.items():
+        read: tuple[str, ...] = ()
         if isinstance(node, TransformNode):
             try:
-                queries[name] = analyse(node.transform, names)
+                queries[name] = analyse(node.transform, list(makers))
             except SqlError as error:
                 raise pipeline.sql_error(name, error) from None
-    edges = {name: queries[name].reads if name in queries else () for name in names}
-    order, circle = _sorted(edges)
+            read = queries[name].reads
+        elif isinstance(node, JoinNode):
+            read = (node.join.left, node.join.right)
+        elif isinstance(node, SplitNode):
+            try:
+                check_predicate(node.split.where)
+            except SqlError as error:
+                raise pipeline.sql_error(name, error) from None
+            read = (node.split.input,)
+        reads |= dict.fromkeys(names_of(name, node), read)
+    order, circle = _sorted(reads)
     if circle:
         raise pipeline.origin.error(
             f"nodes read each other in a circle: {' → '.join(circle)}",
-            ("nodes", circle[0]),
+            ("nodes", makers[circle[0]]),
             key=True,
             next_step="let one of them read something else",
         )
-    used = {needed for output in pipeline.spec.outputs for needed in _needed(output.from_, order, queries)}
-    return Graph(pipeline, tuple(order), queries, tuple(name for name in names if name not in used))
+    used = {needed for output in pipeline.spec.outputs for needed in _needed(output.from_, order, reads)}
+    unused = tuple(name for name in makers if name not in used)
+    return Graph(pipeline, tuple(order), reads, makers, queries, unused)
 
 
 def order_pipelines(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
@@ -90,12 +123,12 @@ def order_pipelines(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
     return [by_name[name] for name in order]
 
 
-def _needed(node: str, order: Sequence[str], queries: Mapping[str, Query]) -> tuple[str, ...]:
-    wanted = {node}
-    for name in reversed(order):
-        if name in wanted and name in queries:
-            wanted.update(queries[name].reads)
-    return tuple(name for name in order if name in wanted)
+def _needed(name: str, order: Sequence[str], reads: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    wanted = {name}
+    for each in reversed(order):
+        if each in wanted:
+            wanted.update(reads[each])
+    return tuple(each for each in order if each in wanted)
 
 
 def _sorted(edges: Mapping[str, Collection[str]]) -> tuple[list[str], list[str]]:

@@ -1,10 +1,13 @@
-"""The kinds of node. To add one, add its model here; the rooms that read a graph ask a node for its `inputs`."""
+"""The kinds of node. To add one, add its model here: it says what it reads, which names it makes, and their SQL."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+
+from lakeward.types.quoting import duckdb_name
 
 
 class SpecModel(BaseModel):
@@ -14,10 +17,15 @@ class SpecModel(BaseModel):
 
 
 class SourceNode(SpecModel):
-    """Reads a dataset."""
+    """Reads a dataset.
+
+    `window: delta`, the default, lets a build read only the rows that are new. `full` reads all of it every time, as a
+    table to look things up in; that it changed makes nobody compute anew what was computed with it before.
+    """
 
     kind: ClassVar[str] = "source"
     source: str
+    window: Literal["delta", "full"] = "delta"
 
 
 class TransformNode(SpecModel):
@@ -27,7 +35,86 @@ class TransformNode(SpecModel):
     transform: str
 
 
-Node = SourceNode | TransformNode
+class Join(SpecModel):
+    """What a join joins. Columns of the key stand once; of others that both have, `suffixes` tell them apart."""
 
-NODES: tuple[type[SourceNode] | type[TransformNode], ...] = (SourceNode, TransformNode)
+    left: str
+    right: str
+    on: list[str] = Field(default_factory=list)
+    how: Literal["inner", "left", "right", "full", "semi", "anti", "cross"] = "inner"
+    suffixes: list[str] = Field(default_factory=lambda: ["", "_right"])
+
+
+class JoinNode(SpecModel):
+    """Joins two nodes on columns of one name. Null equals nothing. Every row with every row must be asked for."""
+
+    kind: ClassVar[str] = "join"
+    join: Join
+
+    def sql(self, columns: Mapping[str, Sequence[str]]) -> str:
+        """Return the join's query.
+
+        Args:
+            columns: of the nodes that it reads, by name.
+        """
+        left, right = columns[self.join.left], columns[self.join.right]
+        tables = f"{duckdb_name(self.join.left)} AS l", f"{duckdb_name(self.join.right)} AS r"
+        same = " AND ".join(f"l.{duckdb_name(name)} = r.{duckdb_name(name)}" for name in self.join.on)
+        on = f" ON {same}" if self.join.how != "cross" else ""
+        if self.join.how in ("semi", "anti"):
+            return f"SELECT l.* FROM {tables[0]} {self.join.how.upper()} JOIN {tables[1]}{on}"
+        key = {"right": "r.{0}", "full": "coalesce(l.{0}, r.{0})"}.get(self.join.how, "l.{0}")
+        shared = {name.casefold() for name in left} & {name.casefold() for name in right}
+        select = []
+        for side, names, suffix in zip("lr", (left, right), self.join.suffixes, strict=True):
+            for name in names:
+                quoted = duckdb_name(name)
+                if name in self.join.on:
+                    select += [f"{key.format(quoted)} AS {quoted}"] if side == "l" else []
+                else:
+                    as_ = duckdb_name(name + suffix) if name.casefold() in shared else quoted
+                    select.append(f"{side}.{quoted} AS {as_}")
+        kind = "CROSS JOIN" if self.join.how == "cross" else f"{self.join.how.upper()} JOIN"
+        return f"SELECT {', '.join(select)} FROM {tables[0]} {kind} {tables[1]}{on}"
+
+
+class Split(SpecModel):
+    """What a split splits: rows for which `where` is true go to one name, the others to another.
+
+    `nulls` says where rows go for which it is null.
+    """
+
+    input: str
+    where: str
+    true: str
+    false: str
+    nulls: Literal["true", "false"] = "false"
+
+
+class SplitNode(SpecModel):
+    """Sends each row of a node to exactly one of two names."""
+
+    kind: ClassVar[str] = "split"
+    split: Split
+
+    def sql(self) -> dict[str, str]:
+        """Return the query of each of its names."""
+        holds = f"coalesce((\n{self.split.where}\n), {self.split.nulls})"
+        start = f"SELECT * FROM {duckdb_name(self.split.input)} WHERE"
+        return {self.split.true: f"{start} {holds}", self.split.false: f"{start} NOT {holds}"}
+
+
+def names_of(name: str, node: Node) -> tuple[str, ...]:
+    """Return the names under which other nodes read a node: its own, or those of a split's two sides."""
+    return (node.split.true, node.split.false) if isinstance(node, SplitNode) else (name,)
+
+
+Node = SourceNode | TransformNode | JoinNode | SplitNode
+
+NODES: tuple[type[SourceNode] | type[TransformNode] | type[JoinNode] | type[SplitNode], ...] = (
+    SourceNode,
+    TransformNode,
+    JoinNode,
+    SplitNode,
+)
 """Every kind of node, in the order of the documentation."""

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from lakeward.compute.engine import Engine
 from lakeward.errors import SchemaError
-from lakeward.pipelines.compile import describe_output
+from lakeward.pipelines.compile import Compiler
 from lakeward.pipelines.graph import Graph
 from lakeward.pipelines.origin import Path
 from lakeward.types.schema import Schema
 
 
-def output_schema(graph: Graph, index: int, engine: Engine, schemas: Mapping[str, Schema]) -> Schema:
+def output_schema(graph: Graph, index: int, compiler: Compiler) -> Schema:
     """Return the schema that an output's dataset needs.
 
     Args:
         graph: the pipeline's.
         index: which of its outputs.
-        engine: the one that will run it.
-        schemas: of the datasets that it reads, by full name.
+        compiler: of this graph.
 
     Raises:
         SqlError, SchemaError: the query is wrong, or gives columns that no dataset can have; with file and line.
     """
     output = graph.pipeline.spec.outputs[index]
-    columns = describe_output(graph, output, engine, schemas)
+    columns = compiler.describe(output)
     path: Path = ("outputs", index)
     for column in output.primary_key:
         if column not in columns:

@@ -9,6 +9,7 @@ from typing import Protocol
 from lakeward.compute.engine import Engine
 from lakeward.control.tree import DatasetRecord
 from lakeward.errors import UnknownObject
+from lakeward.pipelines.compile import Compiler
 from lakeward.pipelines.fingerprint import differences, fingerprint, parts
 from lakeward.pipelines.graph import Graph, order_pipelines, read_graph
 from lakeward.pipelines.outputs import check_existing, output_schema
@@ -123,7 +124,8 @@ class _Planner:
             graph = read_graph(pipeline)
             change, reason = self.change(pipeline)
             schemas, warnings = self.sources(graph)
-            outputs = [self.output(graph, index, schemas, change) for index in range(len(pipeline.spec.outputs))]
+            compiler = Compiler(graph, self.engine, schemas)
+            outputs = [self.output(graph, index, compiler, change) for index in range(len(pipeline.spec.outputs))]
             warnings += [f"node {name!r} is used by no output" for name in graph.unused]
             yield PipelinePlan(pipeline.name, change, reason, pipeline.origin.file, tuple(outputs), tuple(warnings))
 
@@ -159,9 +161,9 @@ class _Planner:
         except UnknownObject as error:
             raise graph.pipeline.origin.error(error.message, path, next_step=error.next_step) from None
 
-    def output(self, graph: Graph, index: int, schemas: Mapping[str, Schema], change: str) -> OutputPlan:
+    def output(self, graph: Graph, index: int, compiler: Compiler, change: str) -> OutputPlan:
         output = graph.pipeline.spec.outputs[index]
-        needed = output_schema(graph, index, self.engine, schemas)
+        needed = output_schema(graph, index, compiler)
         self.to_be_written[name_key(output.dataset)] = needed
         record = self.catalog.find(output.dataset)
         if record is None:

@@ -10,6 +10,7 @@ from lakeward.compute.engine import Engine
 from lakeward.control.db import Database
 from lakeward.control.last_writes import LastWrites
 from lakeward.control.ledger import Ledger
+from lakeward.control.source_windows import SourceWindows
 from lakeward.control.tree import Tree
 from lakeward.errors import SpecError, UnknownObject
 from lakeward.pipelines.build import Builder, Progress
@@ -47,6 +48,7 @@ class Pipelines:
         self._storage = storage
         self._recovery = recovery
         self._engine = engine
+        self._database = database
         self._registry = Registry(database)
         self._up_to_date = UpToDate(tree, LastWrites(database))
 
@@ -112,6 +114,7 @@ class Pipelines:
             self._recovery,
             self._engine,
             self._up_to_date,
+            SourceWindows(self._database),
             progress,
             writers,
         )

@@ -20,7 +20,16 @@ from lakeward.control.routes import ARM_MODES
 from lakeward.discovery import discover
 from lakeward.errors import InvalidName, LakewardError, SqlError
 from lakeward.pipelines import strategies
-from lakeward.pipelines.nodes import NODES, Node, SourceNode, SpecModel, TransformNode
+from lakeward.pipelines.nodes import (
+    NODES,
+    JoinNode,
+    Node,
+    SourceNode,
+    SpecModel,
+    SplitNode,
+    TransformNode,
+    names_of,
+)
 from lakeward.pipelines.origin import Origin, Path
 from lakeward.pipelines.strategy import Strategy
 from lakeward.types.schema import name_key
@@ -32,7 +41,7 @@ class OutputSpec(SpecModel):
     """One dataset that a pipeline writes.
 
     `from` is a node, `arm` is where the dataset is created (afterwards its route decides), `allow_empty` lets a build
-    leave it with zero rows.
+    leave it with zero rows, `require_incremental` refuses a build that would compute everything anew.
     """
 
     dataset: str
@@ -41,6 +50,7 @@ class OutputSpec(SpecModel):
     primary_key: list[str] = Field(default_factory=list)
     arm: str | None = None
     allow_empty: bool = False
+    require_incremental: bool = False
 
 
 class PipelineSpec(SpecModel):
@@ -68,13 +78,24 @@ class Pipeline:
         """The full name of the dataset that each source node reads."""
         return {name: node.source for name, node in self.spec.nodes.items() if isinstance(node, SourceNode)}
 
-    def sql_error(self, node: str, error: LakewardError) -> SqlError:
-        """Return an error in a node's SQL with the file and line in front, and the excerpt of the node's own text."""
+    def sql_error(self, node: str, error: LakewardError, before: int = 0) -> SqlError:
+        """Return an error in a node's SQL with the file and line in front, and the excerpt of the node's own text.
+
+        Args:
+            node: which one.
+            error: its position is in the text that was run.
+            before: so many characters of that text are ours, before the user's own.
+        """
         written = self.spec.nodes[node]
-        text = written.transform if isinstance(written, TransformNode) else ""
+        text = ""
+        path: Path = ("nodes", node)
+        if isinstance(written, TransformNode):
+            text, path = written.transform, (*path, "transform")
+        elif isinstance(written, SplitNode):
+            text, path = written.split.where, (*path, "split", "where")
         position = error.fields.get("position")
-        position = position if isinstance(position, int) else None
-        place = self.origin.place(("nodes", node, "transform"))
+        position = position - before if isinstance(position, int) and 0 <= position - before <= len(text) else None
+        place = self.origin.place(path)
         first_line = place.text_line if place else 1
         line = first_line + line_and_column(text, position or 0)[0] - 1 if place else None
         where = f"{self.origin.file}:{line}: node {node}" if place else f"{self.origin.file}: node {node}"
@@ -129,8 +150,11 @@ def read_spec(data: dict[str, Any], origin: Origin) -> Pipeline:
     spec = PipelineSpec(
         pipeline=_name(data["pipeline"], "pipeline", ("pipeline",), origin),
         nodes=_nodes(nodes, origin),
-        outputs=[_output(output, ("outputs", index), nodes, origin) for index, output in enumerate(outputs)],
+        outputs=[],
     )
+    readable = [made for name, node in spec.nodes.items() for made in names_of(name, node)]
+    read = [_output(output, ("outputs", index), readable, origin) for index, output in enumerate(outputs)]
+    spec = spec.model_copy(update={"outputs": read})
     _check_datasets(spec, origin)
     return Pipeline(spec, origin)
 
@@ -153,7 +177,50 @@ def _nodes(nodes: dict[str, Any], origin: Origin) -> dict[str, Node]:
             )
         body = _mapping(data, path, origin, f"a kind of node ({_listed(kind.kind for kind in NODES)})")
         read[name] = _node(name, body, path, origin)
+    _check_readable(read, origin)
     return read
+
+
+def _check_readable(nodes: dict[str, Node], origin: Origin) -> None:
+    """Refuse a name that two nodes make, and one that a join or split reads and nobody makes."""
+    makers: dict[str, str] = {}
+    for name, node in nodes.items():
+        for made in names_of(name, node):
+            if name_key(made) in makers:
+                raise origin.error(
+                    f"the name {made!r} is made twice, or twins of it are",
+                    ("nodes", name),
+                    key=True,
+                    next_step="rename one",
+                )
+            makers[name_key(made)] = name
+    readable = [made for name, node in nodes.items() for made in names_of(name, node)]
+    for name, node in nodes.items():
+        path: Path = ("nodes", name)
+        if isinstance(node, JoinNode):
+            for side in ("left", "right"):
+                _one_of(getattr(node.join, side), readable, "node", (*path, "join", side), origin)
+            _check_join(node, (*path, "join"), origin)
+        elif isinstance(node, SplitNode):
+            _one_of(node.split.input, readable, "node", (*path, "split", "input"), origin)
+
+
+def _check_join(node: JoinNode, path: Path, origin: Origin) -> None:
+    join = node.join
+    if join.how == "cross" and join.on:
+        raise origin.error("a cross join has no key", (*path, "on"), next_step="take `on` out, or another `how`")
+    if join.how != "cross" and not join.on:
+        raise origin.error(
+            "a join needs the columns that it is on",
+            path,
+            next_step="write `on: [column]`; every row with every row must be asked for: `how: cross`",
+        )
+    if len(join.suffixes) != 2 or join.suffixes[0] == join.suffixes[1]:
+        raise origin.error("'suffixes' are two texts that differ", (*path, "suffixes"))
+    if join.left == join.right:
+        raise origin.error(
+            "a join of a node with itself", path, next_step="give it a second name: a transform `select * from …`"
+        )
 
 
 def _node(name: str, body: dict[str, Any], path: Path, origin: Origin) -> Node:
@@ -174,14 +241,16 @@ def _node(name: str, body: dict[str, Any], path: Path, origin: Origin) -> Node:
     _known_keys(body, list(kinds[0].model_fields), path, origin)
     node = _model(kinds[0], body, path, origin)
     if isinstance(node, SourceNode):
-        return SourceNode(source=_dataset(node.source, (*path, "source"), origin))
+        return node.model_copy(update={"source": _dataset(node.source, (*path, "source"), origin)})
     if isinstance(node, TransformNode) and not node.transform.strip():
         raise origin.error(f"node {name!r} has no SQL", (*path, "transform"))
-    assert isinstance(node, TransformNode)
+    if isinstance(node, SplitNode) and not node.split.where.strip():
+        raise origin.error(f"node {name!r} has no predicate", (*path, "split", "where"))
+    assert isinstance(node, TransformNode | JoinNode | SplitNode)
     return node
 
 
-def _output(data: Any, path: Path, nodes: dict[str, Any], origin: Origin) -> OutputSpec:
+def _output(data: Any, path: Path, nodes: Sequence[str], origin: Origin) -> OutputSpec:
     body = _mapping(data, path, origin, "an output with `dataset`, `from` and `strategy`")
     _known_keys(body, [field.alias or name for name, field in OutputSpec.model_fields.items()], path, origin)
     output = _model(OutputSpec, body, path, origin)
@@ -222,9 +291,9 @@ def _model(model: type[SpecModel], data: dict[str, Any], path: Path, origin: Ori
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         below = (*path, *first["loc"])
-        key = str(first["loc"][0]) if first["loc"] else ""
+        key = str(first["loc"][-1]) if first["loc"] else ""
         if first["type"] == "missing":
-            raise origin.error(f"{key!r} is missing", path, next_step=f"add `{key}: …`") from None
+            raise origin.error(f"{key!r} is missing", below[:-1], next_step=f"add `{key}: …`") from None
         value = first["input"]
         meant = _MEANT.get(first["type"], str(first["msg"]))
         hint = f'put it in quotes: {key}: "{value}"' if first["type"] == "string_type" and value is not None else None

@@ -19,7 +19,8 @@ from typing import Any
 from lakeward.pipelines.document import read_document
 from lakeward.pipelines.origin import Origin, Path, Place
 
-KEYS = ("pipeline", "sources", "output", "strategy", "primary_key", "arm", "allow_empty")
+_OF_OUTPUT = ("strategy", "primary_key", "arm", "allow_empty", "require_incremental")
+KEYS = ("pipeline", "sources", "output", *_OF_OUTPUT)
 _HEADER_LINE = re.compile(r"--( ?)(.*)")
 
 
@@ -71,7 +72,7 @@ def _as_yaml(data: dict[str, Any], origin: Origin, body: str, body_line: int) ->
     while node in data["sources"]:
         node += "_"
     output = {"dataset": data["output"], "from": node}
-    output.update({key: data[key] for key in ("strategy", "primary_key", "arm", "allow_empty") if key in data})
+    output.update({key: data[key] for key in _OF_OUTPUT if key in data})
     nodes = {name: {"source": dataset} for name, dataset in data["sources"].items()}
     nodes[node] = {"transform": body}
     place = Place(body_line, 1, body_line)

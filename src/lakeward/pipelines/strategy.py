@@ -12,11 +12,18 @@ class Strategy(ABC):
     name: ClassVar[str]
     needs_key: ClassVar[bool] = False
     """Whether the output has to declare a primary key."""
+    takes_delta: ClassVar[bool] = False
+    """Whether the rows that are new in the sources are enough for it."""
+    takes_updates: ClassVar[bool] = False
+    """Whether it may get a row again that was updated since: it matches rows by their key."""
 
     @abstractmethod
-    def verb(self, *, first: bool) -> str:
+    def verb(self, *, rebuild: bool) -> str:
         """Return the storage verb of a build.
 
+        The first build has the same one as later ones: what a keyed verb refuses, it refuses from the start.
+
         Args:
-            first: whether the output has no committed version yet, by the ledger (never by counting rows).
+            rebuild: whether everything is computed although the output was built before; False: it is the first build,
+                or a delta.
         """

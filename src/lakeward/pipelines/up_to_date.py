@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from lakeward.control.last_writes import LastWrite, LastWrites
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.pipelines.compile import compile_output
 from lakeward.pipelines.graph import Graph
 
 
@@ -49,7 +48,7 @@ class UpToDate:
         ids |= {name: record.id for name, record in sources.items()}
         last = self._last_writes.of(list(ids.values()))
         for output in outputs:
-            read = {ids[name]: name for name in compile_output(graph, output).sources.values()}
+            read = {ids[name]: name for name in graph.sources(output).values()}
             write = last.get(ids[output.dataset]) if output.dataset in ids else None
             reason = _reason(output.dataset, write, fingerprint, read, last)
             if reason is not None:

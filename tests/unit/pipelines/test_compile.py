@@ -9,7 +9,7 @@ import pytest
 
 from lakeward.compute.engine import Engine, Input
 from lakeward.errors import SchemaError, SqlError
-from lakeward.pipelines.compile import compile_output, describe_output
+from lakeward.pipelines.compile import Compiler
 from lakeward.pipelines.graph import Graph, read_graph
 from lakeward.pipelines.project import Project
 from lakeward.types.schema import Schema
@@ -37,7 +37,7 @@ def graph(project: Callable[..., Project]) -> Callable[[str], Graph]:
 
 def run(graph: Graph, engine: Engine) -> list[dict[str, object]]:
     table = pa.table({"id": [0, 1, 2], "kind": ["a", "b", "c"]})
-    compiled = compile_output(graph, graph.pipeline.spec.outputs[0])
+    compiled = Compiler(graph, engine, {"main.raw.x": SCHEMA}).compile(graph.pipeline.spec.outputs[0])
     source = Input(SCHEMA, lambda columns: table.select(list(columns)).to_reader())
     return engine.run(compiled.sql, dict.fromkeys(compiled.sources, source)).read_all().to_pylist()
 
@@ -45,7 +45,7 @@ def run(graph: Graph, engine: Engine) -> list[dict[str, object]]:
 def test_every_needed_node_is_a_common_table_expression_of_the_users_text(
     graph: Callable[..., Graph], engine: Engine
 ) -> None:
-    compiled = compile_output(graph(), graph().pipeline.spec.outputs[0])
+    compiled = Compiler(graph(), engine, {"main.raw.x": SCHEMA}).compile(graph().pipeline.spec.outputs[0])
     assert compiled.sources == {"raw": "main.raw.x"}
     assert '"odd ""name""; --" AS (\nselect id, kind from raw where id > 0 -- positive\n)' in compiled.sql
     assert "idle" not in compiled.sql
@@ -60,7 +60,7 @@ def test_an_output_may_be_a_source(project: Callable[..., Project], engine: Engi
 
 
 def test_described_columns(graph: Callable[..., Graph], engine: Engine) -> None:
-    columns = describe_output(graph(), graph().pipeline.spec.outputs[0], engine, {"main.raw.x": SCHEMA})
+    columns = Compiler(graph(), engine, {"main.raw.x": SCHEMA}).describe(graph().pipeline.spec.outputs[0])
     assert {name: str(type_) for name, type_ in columns.items()} == {"id": "long", "kind": "string"}
 
 
@@ -81,7 +81,7 @@ def test_errors_name_file_line_and_node(
     graph: Callable[..., Graph], engine: Engine, last: str, error: type[SqlError | SchemaError], says: str
 ) -> None:
     with pytest.raises(error) as raised:
-        describe_output(graph(last), graph(last).pipeline.spec.outputs[0], engine, {"main.raw.x": SCHEMA})
+        Compiler(graph(last), engine, {"main.raw.x": SCHEMA}).describe(graph(last).pipeline.spec.outputs[0])
     assert says in raised.value.message
     assert raised.value.fields["node"] == "last"
 
@@ -92,5 +92,5 @@ def test_an_error_in_an_earlier_node_names_that_node(project: Callable[..., Proj
     )
     graph = read_graph(project(a_yml=text).pipelines[0])
     with pytest.raises(SqlError, match=r'pipelines/a\.yml:5: node odd "name"; --: Referenced column "kid"') as raised:
-        describe_output(graph, graph.pipeline.spec.outputs[0], engine, {"main.raw.x": SCHEMA})
+        Compiler(graph, engine, {"main.raw.x": SCHEMA}).describe(graph.pipeline.spec.outputs[0])
     assert raised.value.next_step == 'did you mean "kind"?'

@@ -52,7 +52,7 @@ outputs:
         ("-- pipeline: delays\n", "", 1, "the header has no 'pipeline'"),
         ("-- strategy: replace\n", "", 1, "the header has no 'strategy'"),
         ("-- strategy: replace", "-- stratgy: replace", 6, "unknown key 'stratgy'"),
-        ("-- strategy: replace", "-- strategy: append", 6, "unknown strategy 'append'; there are replace"),
+        ("-- strategy: replace", "-- strategy: append", 6, "unknown strategy 'append'; there are append_always"),
         ("nyc.raw.flights", "flights", 3, "'flights' is not a dataset's full name"),
         ("-- output: nyc.analytics.delays", "-- output: delays", 5, "'delays' is not a dataset's full name"),
         ("-- output: nyc.analytics.delays", "-- output: nyc.raw.flights", 5, "also the source 'flights'"),

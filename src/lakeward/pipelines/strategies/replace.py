@@ -10,6 +10,6 @@ class Replace(Strategy):
 
     name = "replace"
 
-    def verb(self, *, first: bool) -> str:
+    def verb(self, *, rebuild: bool) -> str:
         """See `Strategy.verb`."""
         return "replace"
