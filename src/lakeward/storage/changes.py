@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lakeward.errors import SchemaError, UsageError
 from lakeward.storage.arm import PLACE, Relation, Scan, Side
-from lakeward.storage.duck import PULL_ROWS, Duck, as_schema, given, joined
+from lakeward.storage.duck import Duck, as_schema, given, streamed
 from lakeward.storage.filters import quote_identifier
 from lakeward.storage.identity import with_identity
 from lakeward.storage.routing import Place
@@ -150,9 +150,7 @@ class _Comparison:
             if not parts:
                 return
             tables = {name: rows for part in parts for name, rows in part.tables.items()}
-            with given(connection, tables):
-                query = " UNION ALL ".join(part.sql for part in parts)
-                yield from joined(connection.sql(query).to_arrow_reader(PULL_ROWS), schema)
+            yield from streamed(connection, " UNION ALL ".join(part.sql for part in parts), schema, tables)
 
     def _check(self) -> None:
         if time.monotonic() - self._resolved > LATE_SECONDS:

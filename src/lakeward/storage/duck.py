@@ -94,18 +94,29 @@ class Duck:
         """
 
         def batches() -> Iterator[pa.RecordBatch]:
-            raised: list[BaseException] = []
             with self.connect() as connection:
-                try:
-                    for name, rows in (tables or {}).items():
-                        connection.register(name, _remembering(rows, raised))
-                    # `sql` and not `execute`: the latter would materialise the result before its first batch.
-                    yield from joined(connection.sql(sql).to_arrow_reader(PULL_ROWS), schema)
-                except (duckdb.Error, OSError, pa.ArrowException) as error:
-                    # What a source raised passes through DuckDB as text only; its own error says what is wrong.
-                    raise raised[0] if raised else named(error, where) from None
+                yield from streamed(connection, sql, schema, tables or {}, where)
 
         return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def streamed(
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    schema: pa.Schema,
+    tables: Mapping[str, pa.Table | pa.RecordBatchReader],
+    where: Filter | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield a query's result as `Duck.stream` does, from a connection that is closed after it."""
+    raised: list[BaseException] = []
+    try:
+        for name, rows in tables.items():
+            connection.register(name, _remembering(rows, raised))
+        # `sql` and not `execute`: the latter would materialise the result before its first batch.
+        yield from joined(connection.sql(sql).to_arrow_reader(PULL_ROWS), schema)
+    except (duckdb.Error, OSError, pa.ArrowException) as error:
+        # What a source raised passes through DuckDB as text only; its own error says what is wrong.
+        raise raised[0] if raised else named(error, where) from None
 
 
 @contextmanager
