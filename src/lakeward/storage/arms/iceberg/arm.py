@@ -137,7 +137,9 @@ class IcebergArm(StorageArm):
     ) -> _Written:
         """Write rows that have their identity columns to data files, and those into a snapshot on a branch."""
         what = f"dataset {task.table.name}"
-        writer = RollingWriter(loaded, f"{task.transaction.version:08d}", self._target_file_bytes, what)
+        writer = RollingWriter(
+            loaded, f"{task.transaction.version:08d}", self._target_file_bytes, what, task.table.schema
+        )
         writer.write_all(rows, task.check)
         self._faults.at("prepare:files")
         change = Replaces(writer.files) if replaces else Appends(writer.files)

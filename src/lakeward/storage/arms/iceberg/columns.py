@@ -38,7 +38,7 @@ class TableColumns:
 
     Args:
         table: the table's schema.
-        columns: the dataset's; None: exactly those of the table, in its order.
+        columns: the dataset's.
         what: names the dataset in errors.
 
     Raises:
@@ -46,12 +46,11 @@ class TableColumns:
             the dataset does not have.
     """
 
-    def __init__(self, table: IcebergSchema, columns: Schema | None, what: str) -> None:
+    def __init__(self, table: IcebergSchema, columns: Schema, what: str) -> None:
         self.files = file_schema(table)
         self.arrow = schema_to_pyarrow(self.files, include_field_ids=True)
-        self._sources: list[int | None] = list(range(len(table.fields)))
-        if columns is not None:
-            self._sources = _sources(table, columns, what)
+        self._sources = _sources(table, columns, what)
+        self._width = len(columns.columns) + len(IDENTITY_COLUMNS)
 
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows in the table's columns.
@@ -59,8 +58,7 @@ class TableColumns:
         Args:
             batch: the business columns in the dataset's order, then the identity columns.
         """
-        if batch.num_columns > len(self._sources) and None not in self._sources:
-            raise AssertionError(f"{batch.num_columns} columns for {len(self._sources)}")
+        assert batch.num_columns == self._width, f"{batch.num_columns} columns and not {self._width}"
         columns = [
             pa.nulls(batch.num_rows, field.type) if source is None else as_type(batch.column(source), field.type)
             for source, field in zip(self._sources, self.arrow, strict=True)

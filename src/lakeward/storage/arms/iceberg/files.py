@@ -46,13 +46,13 @@ class RollingWriter:
         prefix: the beginning of the files' names.
         target_bytes: a file is closed when its rows have had this size in memory.
         what: names the dataset in errors.
-        columns: the dataset's, found in the table by field id; None: they are the table's, in its order.
+        columns: the dataset's, found in the table by field id.
 
     Raises:
         ColumnMismatch, DataError: the table has not the columns for these rows, or can't be written by its partitions.
     """
 
-    def __init__(self, table: Table, prefix: str, target_bytes: int, what: str, columns: Schema | None = None) -> None:
+    def __init__(self, table: Table, prefix: str, target_bytes: int, what: str, columns: Schema) -> None:
         self._table = table
         self._what = what
         self._prefix = prefix

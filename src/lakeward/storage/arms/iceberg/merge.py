@@ -241,7 +241,7 @@ class Merge:
 
     def _write(self, counts: Counts, counter: IdentityCounter) -> RowDelta:
         prefix = f"{self._task.transaction.version:08d}"
-        writer = RollingWriter(self._loaded, prefix, self._target_bytes, self._what)
+        writer = RollingWriter(self._loaded, prefix, self._target_bytes, self._what, self._schema)
         deletes = DeleteWriter(self._loaded, prefix, self._what)
         try:
             if counts.added or counts.updated:

@@ -6,6 +6,9 @@ bytes of all values together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +19,7 @@ _C1, _C2 = np.uint32(0xCC9E2D51), np.uint32(0x1B873593)
 _LONG = 512
 """Longer texts are hashed one by one: each takes long enough by itself."""
 
-_one = BucketTransform(1).transform(BinaryType(), bucket=False)
+_one: Callable[[bytes], Any] = BucketTransform(1).transform(BinaryType(), bucket=False)
 
 
 def hashes(array: pa.Array) -> np.ndarray:

@@ -158,7 +158,8 @@ def select_rows(
     written, wanted = file_schema(table.schema()), set(columns)
     read = [_column(table, schema, name, written) for name in [*schema.names, *IDENTITY_COLUMNS] if name in wanted]
     paths = ", ".join(_literal(_glob_free(path)) for path in files)
-    options = f"schema = MAP {{{', '.join(column.entry for column in read)}}}"
+    # Directories like `region=EU` say nothing that the files do not.
+    options = f"schema = MAP {{{', '.join(column.entry for column in read)}}}, hive_partitioning = false"
     options += ", filename = true, file_row_number = true" if joins else ""
     select = ", ".join([*(column.expression for column in read), *more])
     return f"SELECT {select} FROM read_parquet([{paths}], {options}) AS t {joins}"
