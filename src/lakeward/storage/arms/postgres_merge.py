@@ -200,7 +200,7 @@ class _Merge:
         query = (
             f'SELECT "position\x01", "removes\x01", {key_number_duckdb(key_columns(schema))}, "hash\x01", '
             f'{encode_sql(taken)} FROM (SELECT position AS "position\x01", removes AS "removes\x01", '
-            f'CAST({text} AS VARCHAR) AS "hash\x01", {named} FROM {BATCH}) AS rows'
+            f'CAST({text} AS VARCHAR) AS "hash\x01", {named} FROM {BATCH}) AS rows ORDER BY 3'
         )
         for batch in joined(self._duck.sql(query).to_arrow_reader(PULL_ROWS), _STAGED):
             self._task.check()
