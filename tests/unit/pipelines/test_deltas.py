@@ -148,9 +148,7 @@ def test_a_required_delta_that_is_not_possible_changes_nothing(
 def test_i03_a_build_that_fails_skips_nothing(
     workspace: lakeward.Workspace, apply: Callable[..., lakeward.Dataset], orders: lakeward.Dataset
 ) -> None:
-    out = apply(
-        "append_always", transform="v > 1 and error_if(v)".replace("error_if(v)", "(v <> 5 or error('bad') is null)")
-    )
+    out = apply("append_always", transform="v > 1 and (v <> 5 or error('bad') is null)")
     orders.write(rows(4, 5))
     with pytest.raises(ComputeError):
         workspace.build("p")
