@@ -193,7 +193,35 @@ def grown(arm: ArmUnderTest, random_: random.Random, count: int) -> HeldDataset:
         if random_.random() < 0.2:
             fresh = 1000 + dataset.record.next_row_id
             dataset.write([row(fresh, random_)], "append")
+        if random_.random() < 0.3:
+            compact(dataset)
     return dataset
+
+
+def compact(dataset: HeldDataset) -> int:
+    """Rewrite the files of the head, where the arm has files; return how many times that was done."""
+    return len(list(dataset.workspace.storage._compaction.asked(dataset.created.id)))
+
+
+def test_a_compaction_changes_nothing_and_hides_nothing(arm: ArmUnderTest) -> None:
+    dataset = arm.create(COLUMNS, ["id"])
+    dataset.write(ROWS)
+    for number in range(1, 4):
+        dataset.write([note(number, "new"), note(10 + number, "n")], "upsert")
+    dataset.write([{"id": 4}], "delete")
+    before = {(old, new): told(dataset.changes(old, new)) for old in range(6) for new in range(max(old, 1), 6)}
+    compactions = compact(dataset)
+    assert compactions == (1 if arm.name == "iceberg" else 0)
+    head = 5 + compactions
+    assert dataset.version == head
+    for (old, new), changes in before.items():
+        assert told(dataset.changes(old, new)) == changes
+        if new == 5:
+            assert told(dataset.changes(old, head)) == changes
+    assert dataset.changes(5, head) == []
+    assert sorted(each["id"] for each in dataset.rows(since=2)) == [2, 3, 12, 13]
+    dataset.write([{"id": 1}], "delete")
+    assert told(dataset.changes(5)) == [("delete", 1, "new")]
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -117,10 +117,17 @@ class Scan:
 
 @dataclass(frozen=True)
 class Relation:
-    """A DuckDB query, and the Arrow data that it reads by name. A stream among that can be read once."""
+    """A DuckDB query, and the Arrow data that it reads by name.
+
+    Args:
+        sql: the query.
+        tables: the data. A stream among it can be read once.
+        streamed: the rows come from a stream, of which DuckDB does not know how long it is.
+    """
 
     sql: str
     tables: Mapping[str, pa.Table | pa.RecordBatchReader]
+    streamed: bool = False
 
 
 class Side(ABC):
@@ -151,7 +158,7 @@ class StreamedSide(Side):
     def rows(self, columns: Sequence[str], places: Sequence[int] | None = None) -> Relation:
         """See `Side`. All rows are in one place."""
         query = f'SELECT {quote_list(columns)}, 0 AS "{PLACE}" FROM {quote_identifier(self._name)}'
-        return Relation(query, {self._name: self._opened(columns)})
+        return Relation(query, {self._name: self._opened(columns)}, streamed=True)
 
 
 @dataclass(frozen=True)

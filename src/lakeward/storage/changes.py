@@ -30,6 +30,9 @@ INSERT, UPDATE, DELETE, BEFORE = "insert", "update", "delete", "before"
 LATE_SECONDS = 30.0
 """Rows that are first read later than this after their version was resolved are read if that is still there."""
 
+_FOUND = '"op\x01"'
+"""What became of a row, under a name that no column can have."""
+
 _OP_FIELD = pa.field(OP, pa.string(), nullable=False)
 
 
@@ -199,9 +202,14 @@ class _Comparison:
         places = [place for (place,) in connection.execute(f"SELECT DISTINCT place FROM {marks}").fetchall()]
         rows = side.rows([*self._wanted.names(), *(() if self._wanted.identity else (ROW_ID,))], places)
         select = ", ".join(f"r.{quote_identifier(name)}" for name in self._wanted.names())
-        return Relation(
-            f"SELECT m.op, {select} FROM ({rows.sql}) AS r JOIN {marks} AS m ON m.id = r.{ROW_ID}", rows.tables
-        )
+        if rows.streamed:
+            # In a join, DuckDB would take the stream for the shorter one, and hold all of its rows. What a row is
+            # looked up in is held in any case, and that are the marks.
+            looked_up = f"SELECT (SELECT m.op FROM {marks} AS m WHERE m.id = r.{ROW_ID}) AS {_FOUND}, {select}"
+            found = f"SELECT * FROM ({looked_up} FROM ({rows.sql}) AS r) WHERE {_FOUND} IS NOT NULL"
+            return Relation(found, rows.tables)
+        joined = f"SELECT m.op, {select} FROM ({rows.sql}) AS r JOIN {marks} AS m ON m.id = r.{ROW_ID}"
+        return Relation(joined, rows.tables)
 
 
 def _any(connection: duckdb.DuckDBPyConnection, table: str) -> bool:
