@@ -95,6 +95,9 @@ class OpenDataFile:
 
     def abandon(self) -> None:
         """Let go of the file, which is not finished and stays where it is."""
+        if self._writer is not None:
+            # Else PyArrow finishes the file when it forgets the writer.
+            self._writer.is_open = False
         # On a full disk this fails as the write did, whose error is the one to see.
         with contextlib.suppress(OSError):
             if self._stream is not None:
