@@ -19,8 +19,9 @@ from lakeward.storage.protocol import POINTS
 from lakeward.testing.drill import run as drill
 from lakeward.testing.drill import worker
 from lakeward.testing.drill.matrix import Case, Outcome
-from lakeward.testing.drill.model import COLUMNS, Log, Model, Rooms, Write
+from lakeward.testing.drill.model import Log, Model, Rooms
 from lakeward.testing.drill.rounds import Round
+from lakeward.testing.drill.writes import COLUMNS, PRIMARY_KEY, Write
 
 CASES, ROUNDS = 18, 5
 
@@ -97,7 +98,8 @@ def model(workspace: lakeward.Workspace) -> Model:
     """Two datasets with one acknowledged build."""
     rooms = Rooms(workspace.database, workspace.tree, workspace.ledger, workspace.storage, workspace.recovery)
     records = [
-        workspace.create_dataset(f"main.drill.{arm}", COLUMNS, arm=arm).record for arm in ("postgres", "iceberg")
+        workspace.create_dataset(f"main.drill.{arm}", COLUMNS, PRIMARY_KEY, arm=arm).record
+        for arm in ("postgres", "iceberg")
     ]
     return Model(rooms, Log(), records)
 

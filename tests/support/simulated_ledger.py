@@ -11,7 +11,7 @@ from lakeward.control.records import ArmVersion
 from lakeward.control.tree import DatasetRecord
 from lakeward.storage.arm import Scan
 from lakeward.storage.table import table_ref
-from lakeward.testing.drill.model import Row, Write
+from lakeward.testing.drill.writes import NOTHING, Content, Row, Write
 from support.simulated_arms import Store
 
 _TRANSACTIONS = """
@@ -50,7 +50,7 @@ class LedgerWatch:
         self._writes = writes
         self._ended: dict[int, str] = {}
         self._committed: dict[int, dict[str, int]] = {}
-        self.content: dict[int, dict[int, tuple[Row, ...]]] = {}
+        self.content: dict[int, dict[int, Content]] = {}
         """What each committed version must hold."""
         self.told: dict[str, bool] = {}
         """Whether writers were told that their write is committed; where they were told anything."""
@@ -80,7 +80,7 @@ class LedgerWatch:
         open_ = [row[2] for row in rows if row[4] == "open"]
         assert len(open_) <= 1, f"{record.arm}: versions {open_} are open at once"
         assert status != "diverged", f"{record.arm} is marked as diverged, and there is no other engine"
-        content: dict[int, tuple[Row, ...]] = {0: ()}
+        content: dict[int, Content] = {0: NOTHING}
         labels: dict[str, int] = {}
         last, last_number, snapshots = 0, None, {0: 0}
         for _, _, version, parent, _, verb, label, published, snapshot in (
@@ -89,16 +89,19 @@ class LedgerWatch:
             assert parent == last, f"{record.arm}: version {version} starts from {parent}, {last} was the newest"
             assert label not in labels, f"{record.arm}: {label} is committed twice"
             write = self._writes[label]
-            content[version] = (*(() if verb == "replace" else content[last]), *write.rows(record.name))
+            assert verb == write.mode(record.name), f"{record.arm}: {label} is committed as {verb}"
+            content[version] = write.applied(record.name, content[last])
             labels[label] = last = version
             last_number, snapshots[version] = write.number, snapshot
             stored = self._read(record, version, snapshot)
-            assert stored == content[version], f"{record.arm}: version {version} is {stored}, not {content[version]}"
+            expected = content[version].rows
+            assert stored == expected, f"{record.arm}: version {version} is {stored}, not {expected}"
             if published and record.arm == "iceberg":
                 main = self._stores["iceberg"].main.get(id_, 0)
                 assert main >= snapshot, f"version {version} is recorded as published, main is at {main}"
         assert head == last, f"{record.arm}: the head is {head}, the newest committed version {last}"
-        assert row_count == len(content[last]), f"{record.arm}: {row_count} rows are counted, not {len(content[last])}"
+        rows_then = len(content[last].rows)
+        assert row_count == rows_then, f"{record.arm}: {row_count} rows are counted, not {rows_then}"
         assert watermark == last_number, f"{record.arm}: the watermark is {watermark}, not {last_number}"
         main = self._stores["iceberg"].main.get(id_, 0)
         assert main in snapshots.values(), f"main shows snapshot {main}, which is not committed"

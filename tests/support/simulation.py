@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,8 +27,9 @@ from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import Output
 from lakeward.storage.table import table_ref
+from lakeward.storage.verbs import VERBS
 from lakeward.testing.cooperative import Actor, ActorClock, ActorDatabase, ActorFaults, Crashed, Interrupted, Trouble
-from lakeward.testing.drill.model import COLUMNS, Row, Write
+from lakeward.testing.drill.writes import COLUMNS, PRIMARY_KEY, Write
 from lakeward.types.conform import to_reader
 from lakeward.types.schema import Schema
 from support.simulated_arms import SimulatedRows, SimulatedTable, Store
@@ -42,6 +43,12 @@ MOST_MOVES = 3_000
 
 CRASH, EXPIRE, TROUBLE, HELPER = 0.02, 0.04, 0.04, 0.03
 """How often a move is one of these: a crash, a lease that runs out, a lost transaction, a new recoverer or reader."""
+
+MODES = {"append": 4, "replace": 2, "upsert": 2, "mirror": 1, "changes": 1}
+"""How often a write is by each mode. Each of these has something to write."""
+
+KEYS = (-1, -2, -3)
+"""The ids of what is written by key."""
 
 TROUBLES: tuple[Trouble, ...] = ("refused", "answer lost", "interrupted")
 
@@ -67,7 +74,7 @@ class Ground:
         """Make a dataset on each arm."""
         tree = Tree(self.database)
         number = next(_numbers)
-        schema = Schema.declare(COLUMNS)
+        schema = Schema.declare(COLUMNS, PRIMARY_KEY)
         first, second = (
             tree.create_dataset(f"main.simulation.{arm}_{number}", schema, arm=arm) for arm in ("postgres", "iceberg")
         )
@@ -230,9 +237,10 @@ class Simulation:
         for _ in range(self.rng.randint(1, 2)):
             number = next(_numbers)
             chosen = self.rng.choice([self.records[:1], self.records[1:], self.records])
-            modes = self.rng.choices(("append", "replace"), (3, 1), k=2)
+            modes = self.rng.choices(list(MODES), list(MODES.values()), k=2)
             write = Write(
-                number, tuple((record.name, mode, (number,)) for record, mode in zip(chosen, modes, strict=False))
+                number,
+                tuple((record.name, mode, self.ids(mode, number)) for record, mode in zip(chosen, modes, strict=False)),
             )
             self.writes[write.label] = write
             self.labels.setdefault(actor.name, []).append(write.label)
@@ -245,6 +253,10 @@ class Simulation:
                 self.nothing_stays_open(actor)
             else:
                 self.watch.told[write.label] = True
+
+    def ids(self, mode: str, number: int) -> tuple[int, ...]:
+        """Return the ids that a write brings: a new one, or by key those that other writes bring, too."""
+        return tuple(self.rng.sample(KEYS, 2)) if VERBS[mode].keyed else (number,)
 
     def recoverer(self, actor: Actor) -> object:
         """Recover both datasets."""
@@ -260,17 +272,16 @@ class Simulation:
             version = ledger.arm_version(record.id, record.arm, heads[record.id]) if heads[record.id] else None
             if version is not None:
                 table = arms[record.arm].scan(table_ref(record), version, Scan(record.schema.names)).read_all()
-                rows: Sequence[Row] = list(zip(table["id"].to_pylist(), table["note"].to_pylist(), strict=True))
-                expected = self.watch.content[record.id][version.version]
-                assert list(rows) == list(expected), f"a reader of {record.arm} saw {rows}, not {expected}"
+                rows = tuple(zip(table["id"].to_pylist(), table["note"].to_pylist(), strict=True))
+                expected = self.watch.content[record.id][version.version].rows
+                assert rows == expected, f"a reader of {record.arm} saw {rows}, not {expected}"
 
 
 def _output(record: DatasetRecord, write: Write) -> Output:
-    rows = [{"id": number, "note": note} for number, note in write.rows(record.name)]
-    mode = next(mode for name, mode, _ in write.outputs if name == record.name)
+    mode = write.mode(record.name)
     return Output(
         record,
         mode,
-        lambda: to_reader(rows, record.schema, dataset=record.name),
+        lambda: to_reader(write.given(record.name), VERBS[mode].input_schema(record.schema), dataset=record.name),
         windows={record.id: Window(0, write.number)},
     )

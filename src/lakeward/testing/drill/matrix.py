@@ -16,8 +16,9 @@ from typing import Protocol
 
 from lakeward.storage.protocol import COMMITTED_FROM, POINTS
 from lakeward.storage.recovery import Recovered
-from lakeward.testing.drill.model import Model, Rooms, Write
+from lakeward.testing.drill.model import Model, Rooms
 from lakeward.testing.drill.processes import Nursery, Writer
+from lakeward.testing.drill.writes import Chooser, Write
 
 FAULTS = ("kill -9", "SIGSTOP", "exception", "Postgres down")
 """What happens at a step. The last one only where the server is the drill's own."""
@@ -29,7 +30,9 @@ ARMS: Mapping[str, tuple[str, ...]] = {
 }
 """The outputs of a case's write, by the name that the table gives them."""
 
-MODES = ("append", "replace")
+MODES = ("append", "replace", "upsert", "mirror", "changes")
+"""The modes that pass through different statements or files. What the others do is part of one of these."""
+
 LANES = 6
 """So many cases are under way at once."""
 
@@ -82,6 +85,7 @@ class _Lane:
 
     names: Mapping[str, str]
     writer: Writer
+    chooser: Chooser
 
 
 class Matrix:
@@ -113,9 +117,8 @@ class Matrix:
         self._rooms = rooms
         self._nursery = nursery
         self._model = model
-        self._lanes = [_Lane(names, nursery.writer()) for names in lanes]
+        self._lanes = [_Lane(names, nursery.writer(), Chooser(numbers)) for names in lanes]
         self._other = nursery.writer()
-        self._numbers = numbers
         self._outage = outage
         self._lease_seconds = lease_seconds
         self._generator = generator
@@ -125,7 +128,7 @@ class Matrix:
         faults = [fault for fault in FAULTS if fault != FAULTS[-1] or self._outage is not None]
         return [
             Case(fault, arm, mode, step, occurrence)
-            for fault, (arm, steps), mode in itertools.product(faults, self._steps().items(), MODES)
+            for fault, ((arm, mode), steps) in itertools.product(faults, self._steps().items())
             for step, occurrence in steps
         ]
 
@@ -143,23 +146,23 @@ class Matrix:
                 done += len(batch)
                 tell(done)
 
-    def _steps(self) -> dict[str, Pairs]:
+    def _steps(self) -> dict[tuple[str, str], Pairs]:
         """Let one write of each kind run undisturbed, and return the steps that it passes."""
         lane = self._lanes[0]
-        found: dict[str, Pairs] = {}
-        for arm in ARMS:
-            lane.writer.start(self._write(lane, arm, "append"))
+        found: dict[tuple[str, str], Pairs] = {}
+        for arm, mode in itertools.product(ARMS, MODES):
+            lane.writer.start(self._write(lane, arm, mode))
             answer = lane.writer.answer() or {}
             seen: list[str] = answer.get("steps", [])
             # A step comes once for each output: 1, 2.
-            found[arm] = [(step, seen[: place + 1].count(step)) for place, step in enumerate(seen)]
+            found[arm, mode] = [(step, seen[: place + 1].count(step)) for place, step in enumerate(seen)]
             unknown = sorted(set(seen) - set(POINTS))
-            assert seen and not unknown, f"{arm}: {answer}; POINTS does not know {unknown}"
+            assert seen and not unknown, f"{mode} on {arm}: {answer}; POINTS does not know {unknown}"
         return found
 
     def _write(self, lane: _Lane, arm: str, mode: str) -> Write:
-        ids = tuple(itertools.islice(self._numbers, 3))
-        return Write(ids[0], tuple((lane.names[each], mode, ids) for each in ARMS[arm]))
+        lane.chooser.settled()
+        return lane.chooser.write(self._generator, [(lane.names[each], mode) for each in ARMS[arm]])
 
     def _batch(self, fault: str, cases: Sequence[Case]) -> Iterator[Outcome]:
         lanes = self._lanes[: len(cases)]

@@ -11,7 +11,6 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
@@ -21,15 +20,11 @@ from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.storage.facade import Storage
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import ReadRequest
+from lakeward.testing.drill.writes import NOTHING, Content, Row, Write
 from lakeward.types.digest import digest_batches
 from lakeward.types.table import arrow_schema
 
 QUERIES = Queries.beside(__file__)
-
-COLUMNS = {"id": "long", "note": "string"}
-"""The columns of every dataset of the drill."""
-
-Row = tuple[int, str]
 
 
 @dataclass(frozen=True)
@@ -43,43 +38,15 @@ class Rooms:
     recovery: Recovery
 
 
-@dataclass(frozen=True)
-class Write:
-    """One build that a process is asked for.
-
-    Args:
-        number: which one; grows, and stands in the ledger as the watermark that the build sets.
-        outputs: dataset name, mode and ids of the rows, for each output.
-    """
-
-    number: int
-    outputs: tuple[tuple[str, str, tuple[int, ...]], ...]
-
-    @property
-    def label(self) -> str:
-        """Its name: in the ledger that of the pipeline, in every row the note."""
-        return f"drill {self.number}"
-
-    def rows(self, dataset: str) -> list[Row]:
-        """Return the rows that it brings to a dataset."""
-        return [(number, self.label) for name, _, ids in self.outputs if name == dataset for number in ids]
-
-    def to_json(self) -> dict[str, object]:
-        """Return it as a worker is told."""
-        return {"number": self.number, "outputs": [[name, mode, list(ids)] for name, mode, ids in self.outputs]}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Write:
-        """Read what `to_json` wrote."""
-        return cls(document["number"], tuple((name, mode, tuple(ids)) for name, mode, ids in document["outputs"]))
-
-
 @dataclass
 class Log:
     """Every write that was asked for, and what its writer was told: `acknowledged`, `refused`, or nothing."""
 
     writes: dict[str, Write] = field(default_factory=dict)
     answers: dict[str, str] = field(default_factory=dict)
+    nothing: dict[str, dict[str, int]] = field(default_factory=dict)
+    """For a write that was acknowledged, the outputs that changed nothing, with the version that they changed nothing
+    of."""
 
     def asked(self, write: Write) -> Write:
         """Keep a write, before any process knows of it."""
@@ -95,8 +62,9 @@ class DatasetModel:
         self.name = record.name
         self._rooms = rooms
         self._log = log
-        self.rows: dict[int, tuple[Row, ...]] = {0: ()}
-        """The rows of every committed version."""
+        self.content: dict[int, Content] = {0: NOTHING}
+        """What every committed version holds."""
+        self._unread: list[int] = []
         self.versions: dict[str, int] = {}
         """The version of every committed write, by its label."""
         self.head = 0
@@ -106,47 +74,63 @@ class DatasetModel:
         """Apply what was committed since the last time; yield what can't be true."""
         for row in self._rooms.database.fetch(QUERIES["committed"], {"dataset_id": self.id, "after": self.head}):
             version, label = row["version"], row["pipeline"]
+            if row["parent_version"] != self.head:
+                yield f"version {version} starts from {row['parent_version']}, and {self.head} was the newest"
+            if row["kind"] == "compact":
+                self._keep(version, self.content[self.head])
+                continue
             write = self._log.writes.get(label)
             if write is None or self.name not in {name for name, _, _ in write.outputs}:
                 yield f"version {version} is committed by {label!r}, which nobody asked for"
                 continue
             if label in self.versions:
                 yield f"{label} is committed twice, as versions {self.versions[label]} and {version}"
-            if row["parent_version"] != self.head:
-                yield f"version {version} starts from {row['parent_version']}, and {self.head} was the newest"
-            before = () if row["verb"] == "replace" else self.rows[self.head]
-            self.rows[version] = (*before, *write.rows(self.name))
-            self.versions[label] = self.head = version
-            self.watermark = write.number
+            if row["verb"] != write.mode(self.name):
+                yield f"version {version} is by {row['verb']}, {label} asked for {write.mode(self.name)}"
+            self._keep(version, write.applied(self.name, self.content[self.head]))
+            self.versions[label] = version
+            if sets_watermark(write.mode(self.name)):
+                self.watermark = write.number
+
+    def _keep(self, version: int, content: Content) -> None:
+        self.content[version] = content
+        self._unread.append(version)
+        self.head = version
 
     def check(self, generator: random.Random) -> Iterator[str]:
         """Compare the dataset with the model; yield what differs, nothing if all is well."""
         record = self._rooms.tree.by_id(self.id)
         if record.head_version != self.head:
             yield f"the head is version {record.head_version}, the newest committed one is {self.head}"
-        expected = self.rows[self.head]
-        if record.row_count != len(expected):
-            yield f"the ledger counts {record.row_count} rows, there must be {len(expected)}"
-        found = self._rooms.storage.read(record, ReadRequest(identity=True)).read_all()
-        yield from _difference(expected, _rows(found))
-        for column, wanted in (("__row_index", list(range(len(expected)))), ("__row_id", None)):
-            values = sorted(found[column].to_pylist())
-            if values != (wanted if wanted is not None else sorted(set(values))):
-                yield f"{column} has gaps, or a value twice"
+        expected = self.content[self.head]
+        if record.row_count != len(expected.rows):
+            yield f"the ledger counts {record.row_count} rows, there must be {len(expected.rows)}"
         digest = self._rooms.storage.digest(record)
-        if digest != digest_batches(record.schema, self._batches(record, expected)):
+        if digest != digest_batches(record.schema, self._batches(record, expected.rows)):
             yield f"the digest {digest} is not the model's"
-        if len(self.rows) > 1:
-            # Among the newest ones: retention may have ended others.
-            earlier = generator.choice(sorted(self.rows)[1:][-10:])
-            past = self._rooms.storage.read(record, ReadRequest(version=earlier)).read_all()
-            yield from (f"at version {earlier}: {what}" for what in _difference(self.rows[earlier], _rows(past)))
+        # All that are new, and one of those that were read before: among the newest ones, for retention may have ended
+        # others.
+        earlier = generator.sample(sorted(self.content)[1:][-10:], min(1, len(self.content) - 1))
+        for version in dict.fromkeys([*self._unread, *earlier]):
+            yield from (f"at version {version}: {what}" for what in self._differs(record, version))
+        self._unread.clear()
         for row in self._rooms.database.fetch(QUERIES["left_over"], {"dataset_id": self.id}):
             yield str(row["what"])
         marks = self._rooms.database.fetch(QUERIES["watermark"], {"dataset_id": self.id, "source_id": self.id})
         mark = marks[0]["version"] if marks else None
         if mark != self.watermark:
             yield f"the watermark is {mark}, and the newest committed write sets {self.watermark}"
+
+    def _differs(self, record: DatasetRecord, version: int) -> Iterator[str]:
+        """Compare the rows of a version, with their places, with the model."""
+        expected = self.content[version]
+        request = ReadRequest(version=version, identity=True)
+        found = self._rooms.storage.read(record, request).read_all().sort_by("__row_index")
+        yield from _difference(expected.rows, _rows(found))
+        if found["__row_index"].to_pylist() != list(expected.places):
+            yield "__row_index has gaps, or a value twice, or is another row's"
+        if len(set(found["__row_id"].to_pylist())) != found.num_rows:
+            yield "__row_id has a value twice"
 
     @staticmethod
     def _batches(record: DatasetRecord, rows: Sequence[Row]) -> list[pa.RecordBatch]:
@@ -199,11 +183,24 @@ class Model:
             committed, answer = self.committed(write), self.log.answers.get(label)
             if len(set(committed)) > 1:
                 found.append(f"{label}: one output is committed, the other is not")
-            elif answer == "acknowledged" and not all(committed):
+            elif answer == "acknowledged" and not all(committed) and not self._had_nothing_to_do(label):
                 found.append(f"{label} was acknowledged and is not committed")
             elif answer == "refused" and any(committed):
                 found.append(f"{label} was refused and is committed")
         return found
+
+    def _had_nothing_to_do(self, label: str) -> bool:
+        """Say whether each output of a write changes nothing of the version that its writer was told."""
+        write, told = self.log.writes[label], self.log.nothing.get(label, {})
+        if set(told) != {name for name, _, _ in write.outputs}:
+            return False
+        found = [(self.datasets[name].content.get(version), name) for name, version in told.items()]
+        return all(content is not None and write.applied(name, content) == content for content, name in found)
+
+
+def sets_watermark(mode: str) -> bool:
+    """Say whether a write sets the watermark. One that may change nothing does not, for then no version tells of it."""
+    return mode != "delete"
 
 
 def _rows(table: pa.Table) -> list[Row]:

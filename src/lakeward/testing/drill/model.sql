@@ -1,6 +1,6 @@
 -- name: committed
 -- What the ledger says is committed, oldest first.
-SELECT version, parent_version, verb, pipeline, build_id, committed_at, row_count
+SELECT version, parent_version, kind, verb, pipeline, build_id, committed_at, row_count
 FROM lakeward.dataset_transactions
 WHERE dataset_id = :dataset_id AND status = 'committed' AND version > :after ORDER BY version;
 

@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from lakeward.testing.drill.model import Log, Write
+from lakeward.testing.drill.model import Log
 from lakeward.testing.drill.worker import MOST_BYTES
+from lakeward.testing.drill.writes import Write
 
 PATIENCE_SECONDS = 60.0
 """A process that says nothing for so long is stuck, and that is a violation, too."""
@@ -101,6 +102,7 @@ class Writer:
             raise Stuck(f"process {self.pid} broke down: {said['error']}")
         if "answer" in said and self.label is not None:
             self._log.answers[self.label] = said["answer"]
+            self._log.nothing[self.label] = said.get("nothing", {})
             self.error = said.get("error", "")
             self.label = None
         return said

@@ -6,18 +6,24 @@ of a build with two outputs it must have seen both or none.
 
 from __future__ import annotations
 
-import itertools
 import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from lakeward.storage.requests import ReadRequest
-from lakeward.testing.drill.model import Model, Rooms, Write
+from lakeward.testing.drill.model import Model, Rooms
 from lakeward.testing.drill.processes import Gone, Nursery, Stuck, Writer
+from lakeward.testing.drill.writes import Chooser, Write
 
 WRITERS = 3
 WRITES_PER_ROUND = 2
+MODES = {"append": 4, "replace": 1, "append_new": 2, "upsert": 4, "mirror": 1, "changes": 3, "delete": 2}
+"""How often each mode is chosen."""
+
+ALONE = ("delete",)
+"""Not for builds of two outputs: it may have nothing to do, and then one of the two is rightly not committed."""
+
 STOPPED_IN = 0.15
 """The share of rounds whose victim is stopped for longer than its lease, not killed."""
 
@@ -75,7 +81,7 @@ class Rounds:
         self._nursery = nursery
         self._model = model
         self._names = names
-        self._numbers = numbers
+        self._chooser = Chooser(numbers)
         self._lease_seconds = lease_seconds
         self._seed = seed
         self._writers = [nursery.writer() for _ in range(WRITERS)]
@@ -92,6 +98,7 @@ class Rounds:
         victim = generator.randrange(WRITERS)
         stops = generator.random() < STOPPED_IN
         made = Round(number, "stopped" if stops else "killed")
+        self._chooser.settled()
         work = [[self._write(generator) for _ in range(WRITES_PER_ROUND)] for _ in self._writers]
         labels = [write.label for writes in work for write in writes]
         started = time.monotonic()
@@ -117,9 +124,10 @@ class Rounds:
         return made
 
     def _write(self, generator: random.Random) -> Write:
-        ids = tuple(itertools.islice(self._numbers, generator.randint(1, 5)))
         names = generator.choice([(self._names[0],), (self._names[1],), self._names])
-        return Write(ids[0], tuple((name, generator.choices(("append", "replace"), (4, 1))[0], ids) for name in names))
+        weights = [weight for mode, weight in MODES.items() if len(names) == 1 or mode not in ALONE]
+        modes = [mode for mode in MODES if len(names) == 1 or mode not in ALONE]
+        return self._chooser.write(generator, [(name, generator.choices(modes, weights)[0]) for name in names])
 
     def _together(self, work: list[list[Write]], victim: int, stops: bool, instant: float) -> list[_Seen]:
         """Let everybody write, do what is to be done to the victim at the instant, and watch."""
@@ -174,5 +182,5 @@ class Rounds:
         for name, rows in seen.rows.items():
             dataset = self._model.datasets[name]
             version = seen.heads[dataset.id]
-            if sorted(rows) != sorted(dataset.rows[version]):
+            if sorted(rows) != sorted(dataset.content[version].rows):
                 yield f"a reader of {name} at version {version} saw {len(rows)} rows that are not that version's"

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lakeward.testing.drill.matrix import ARMS, LANES, Matrix, Outage, Outcome
-from lakeward.testing.drill.model import COLUMNS, Log, Model, Rooms
+from lakeward.testing.drill.model import Log, Model, Rooms
 from lakeward.testing.drill.processes import Nursery, Stuck
 from lakeward.testing.drill.rounds import Round, Rounds
+from lakeward.testing.drill.writes import COLUMNS, PRIMARY_KEY
 from lakeward.types.schema import Schema
 
 LEASE_SECONDS = 2.0
@@ -81,7 +82,7 @@ def run(plan: Plan, ground: Ground, tell: Callable[[str, int, int, str], None]) 
     """
     catalog = f"lakeward drill {uuid.uuid4().hex[:6]}"
     tree = ground.rooms.tree
-    schema = Schema.declare(COLUMNS, (), catalog)
+    schema = Schema.declare(COLUMNS, PRIMARY_KEY, catalog)
 
     def dataset(name: str, arm: str) -> str:
         return tree.create_dataset(f"{catalog}.drill.{name}_{arm}", schema, arm=arm, actor="drill").name

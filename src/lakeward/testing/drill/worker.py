@@ -21,7 +21,9 @@ from lakeward.clock import Faults
 from lakeward.control.records import Window
 from lakeward.errors import LakewardError, OutcomeUnknown
 from lakeward.storage.requests import Output
-from lakeward.testing.drill.model import Rooms, Write
+from lakeward.storage.verbs import VERBS
+from lakeward.testing.drill.model import Rooms, sets_watermark
+from lakeward.testing.drill.writes import Write
 from lakeward.testing.faults import AtStep
 from lakeward.types.conform import to_reader
 
@@ -75,23 +77,23 @@ class Worker:
     def _write(self, write: Write) -> dict[str, object]:
         try:
             outputs = [self._output(write, name, mode) for name, mode, _ in write.outputs]
-            self._rooms.storage.build(outputs, writer="drill", pipeline=write.label)
+            build = self._rooms.storage.build(outputs, writer="drill", pipeline=write.label)
         except OutcomeUnknown as error:
             return {"answer": "unknown", "error": str(error)}
         except LakewardError as error:
             return {"answer": "refused", "error": f"{type(error).__name__}: {error}"}
         except InjectedError:
             return {"answer": "failed"}
-        return {"answer": "acknowledged", "steps": self._switch.now.seen}
+        nothing = {each.dataset: each.version for each in build.transactions if not each.committed}
+        return {"answer": "acknowledged", "steps": self._switch.now.seen, "nothing": nothing}
 
     def _output(self, write: Write, name: str, mode: str) -> Output:
         record = self._rooms.tree.dataset(name)
-        rows = [{"id": number, "note": note} for number, note in write.rows(name)]
         return Output(
             record,
             mode,
-            lambda: to_reader(rows, record.schema, dataset=name),
-            windows={record.id: Window(0, write.number)},
+            lambda: to_reader(write.given(name), VERBS[mode].input_schema(record.schema), dataset=name),
+            windows={record.id: Window(0, write.number)} if sets_watermark(mode) else {},
         )
 
     def _park(self) -> None:
