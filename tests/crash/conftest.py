@@ -50,6 +50,7 @@ def make(ws: lakeward.Workspace) -> Callable[[str], lakeward.Dataset]:
     """Makes an empty dataset on an arm."""
 
     def create(arm: str) -> lakeward.Dataset:
-        return ws.create_dataset(f"main.crash.d{next(_numbers)}", {"id": "long", "note": "string"}, arm=arm)
+        columns = {"id": "long", "note": "string"}
+        return ws.create_dataset(f"main.crash.d{next(_numbers)}", columns, ["id"], arm=arm)
 
     return create

@@ -21,6 +21,7 @@ from lakeward.discovery import discover
 from lakeward.storage import arms
 from lakeward.storage.arm import StorageArm
 from lakeward.storage.requests import Output
+from lakeward.storage.verbs import VERBS
 from lakeward.testing import crash_at, pause_at
 from lakeward.types.conform import to_reader
 
@@ -56,8 +57,14 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
 
 def output(workspace: Workspace, name: str, mode: str, first: int, rows: int, text: str) -> Output:
     record = workspace.tree.dataset(name)
-    new = ({"id": number, "note": text} for number in range(first, first + rows))
-    return Output(record, mode, lambda: to_reader(new, record.schema, dataset=name))
+    taken = VERBS[mode].input_schema(record.schema)
+
+    def row(number: int) -> dict[str, Any]:
+        whole = {"id": number, "note": text, "__op": "update" if number % 3 else "delete"}
+        return {column: whole[column] for column in taken.names}
+
+    new = (row(number) for number in range(first, first + rows))
+    return Output(record, mode, lambda: to_reader(new, taken, dataset=name))
 
 
 def child(case: dict[str, Any]) -> None:
