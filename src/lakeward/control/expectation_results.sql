@@ -1,0 +1,18 @@
+-- name: keep
+INSERT INTO lakeward.expectation_results
+    (dataset_id, version, position, kind, text, definition, on_fail, outcome, refused, rows_checked, rows_failed, observed,
+     message, samples)
+VALUES (:dataset_id, :version, :position, :kind, :text, :definition, :on_fail, :outcome, :refused, :rows_checked,
+        :rows_failed, :observed, :message, CAST(:samples AS jsonb));
+
+-- name: of_version
+SELECT * FROM lakeward.expectation_results WHERE dataset_id = :dataset_id AND version = :version ORDER BY position;
+
+-- name: judged
+-- The newest versions of a dataset that an audit looked at, with what became of them.
+SELECT r.*, t.status FROM lakeward.expectation_results r
+JOIN lakeward.dataset_transactions t ON t.dataset_id = r.dataset_id AND t.version = r.version
+WHERE r.dataset_id = :dataset_id AND (CAST(:version AS bigint) IS NULL OR r.version = :version)
+  AND r.version IN (SELECT DISTINCT version FROM lakeward.expectation_results
+                    WHERE dataset_id = :dataset_id ORDER BY version DESC LIMIT :most)
+ORDER BY r.version DESC, r.position;
