@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 
 import appends
+import delta
 import digest
 import iceberg_replace
 import postgres_rows
 import small_build
 
-BENCHMARKS = (iceberg_replace, postgres_rows, digest, small_build, appends)
+BENCHMARKS = (iceberg_replace, postgres_rows, digest, small_build, appends, delta)
 
 
 def main() -> None:
