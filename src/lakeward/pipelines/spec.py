@@ -5,21 +5,20 @@ The YAML form is pinned by the design: later kinds of node and strategies add to
 
 from __future__ import annotations
 
-import difflib
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from pydantic import Field, SerializeAsAny, ValidationError
+from pydantic import Field, SerializeAsAny
 
 from lakeward.compute.place import line_and_column, sql_error
-from lakeward.control.names import DatasetName
 from lakeward.control.routes import ARM_MODES
 from lakeward.discovery import discover
-from lakeward.errors import InvalidName, LakewardError, SqlError
+from lakeward.errors import LakewardError, SqlError
 from lakeward.pipelines import strategies
+from lakeward.pipelines.expectation_spec import read_expectations
 from lakeward.pipelines.nodes import (
     NODES,
     JoinNode,
@@ -31,6 +30,16 @@ from lakeward.pipelines.nodes import (
     names_of,
 )
 from lakeward.pipelines.origin import Origin, Path
+from lakeward.pipelines.spec_checks import (
+    checked_model,
+    dataset_name,
+    known_keys,
+    listed,
+    mapping,
+    nearest,
+    one_of,
+    shown,
+)
 from lakeward.pipelines.strategy import Strategy
 from lakeward.types.schema import name_key
 
@@ -41,7 +50,8 @@ class OutputSpec(SpecModel):
     """One dataset that a pipeline writes.
 
     `from` is a node, `arm` is where the dataset is created (afterwards its route decides), `allow_empty` lets a build
-    leave it with zero rows, `require_incremental` refuses a build that would compute everything anew.
+    leave it with zero rows, `require_incremental` refuses a build that would compute everything anew, `expectations`
+    are as they are written (see `read_expectations`).
     """
 
     dataset: str
@@ -51,6 +61,7 @@ class OutputSpec(SpecModel):
     arm: str | None = None
     allow_empty: bool = False
     require_incremental: bool = False
+    expectations: list[Any] = Field(default_factory=list)
 
 
 class PipelineSpec(SpecModel):
@@ -139,11 +150,11 @@ def read_spec(data: dict[str, Any], origin: Origin) -> Pipeline:
     Raises:
         SpecError: with file and line, naming the key or value and the nearest right one.
     """
-    _known_keys(data, ("pipeline", "nodes", "outputs"), (), origin)
+    known_keys(data, ("pipeline", "nodes", "outputs"), (), origin)
     for key in ("pipeline", "nodes", "outputs"):
         if key not in data:
             raise origin.error(f"{key!r} is missing", (), next_step=f"a pipeline needs {key!r}")
-    nodes = _mapping(data["nodes"], ("nodes",), origin, "nodes by name")
+    nodes = mapping(data["nodes"], ("nodes",), origin, "nodes by name")
     outputs = data["outputs"]
     if not isinstance(outputs, list) or not outputs:
         raise origin.error("'outputs' is a list of at least one output", ("outputs",))
@@ -175,7 +186,7 @@ def _nodes(nodes: dict[str, Any], origin: Origin) -> dict[str, Node]:
                 key=True,
                 next_step="rename one of them",
             )
-        body = _mapping(data, path, origin, f"a kind of node ({_listed(kind.kind for kind in NODES)})")
+        body = mapping(data, path, origin, f"a kind of node ({listed(kind.kind for kind in NODES)})")
         read[name] = _node(name, body, path, origin)
     _check_readable(read, origin)
     return read
@@ -199,10 +210,10 @@ def _check_readable(nodes: dict[str, Node], origin: Origin) -> None:
         path: Path = ("nodes", name)
         if isinstance(node, JoinNode):
             for side in ("left", "right"):
-                _one_of(getattr(node.join, side), readable, "node", (*path, "join", side), origin)
+                one_of(getattr(node.join, side), readable, "node", (*path, "join", side), origin)
             _check_join(node, (*path, "join"), origin)
         elif isinstance(node, SplitNode):
-            _one_of(node.split.input, readable, "node", (*path, "split", "input"), origin)
+            one_of(node.split.input, readable, "node", (*path, "split", "input"), origin)
 
 
 def _check_join(node: JoinNode, path: Path, origin: Origin) -> None:
@@ -225,9 +236,9 @@ def _check_join(node: JoinNode, path: Path, origin: Origin) -> None:
 
 def _node(name: str, body: dict[str, Any], path: Path, origin: Origin) -> Node:
     kinds = [kind for kind in NODES if kind.kind in body]
-    there = _listed(kind.kind for kind in NODES)
+    there = listed(kind.kind for kind in NODES)
     if len(kinds) > 1:
-        raise origin.error(f"node {name!r} is {_listed(kind.kind for kind in kinds)} at once", path, key=True)
+        raise origin.error(f"node {name!r} is {listed(kind.kind for kind in kinds)} at once", path, key=True)
     if not kinds:
         first = next(iter(body), None)
         raise origin.error(
@@ -236,12 +247,12 @@ def _node(name: str, body: dict[str, Any], path: Path, origin: Origin) -> Node:
             else f"node {name!r} has no kind; there are {there}",
             (*path, first) if first else path,
             key=True,
-            next_step=_nearest(first, [kind.kind for kind in NODES]) if first else None,
+            next_step=nearest(first, [kind.kind for kind in NODES]) if first else None,
         )
-    _known_keys(body, list(kinds[0].model_fields), path, origin)
-    node = _model(kinds[0], body, path, origin)
+    known_keys(body, list(kinds[0].model_fields), path, origin)
+    node = checked_model(kinds[0], body, path, origin)
     if isinstance(node, SourceNode):
-        return node.model_copy(update={"source": _dataset(node.source, (*path, "source"), origin)})
+        return node.model_copy(update={"source": dataset_name(node.source, (*path, "source"), origin)})
     if isinstance(node, TransformNode) and not node.transform.strip():
         raise origin.error(f"node {name!r} has no SQL", (*path, "transform"))
     if isinstance(node, SplitNode) and not node.split.where.strip():
@@ -251,20 +262,21 @@ def _node(name: str, body: dict[str, Any], path: Path, origin: Origin) -> Node:
 
 
 def _output(data: Any, path: Path, nodes: Sequence[str], origin: Origin) -> OutputSpec:
-    body = _mapping(data, path, origin, "an output with `dataset`, `from` and `strategy`")
-    _known_keys(body, [field.alias or name for name, field in OutputSpec.model_fields.items()], path, origin)
-    output = _model(OutputSpec, body, path, origin)
+    body = mapping(data, path, origin, "an output with `dataset`, `from` and `strategy`")
+    known_keys(body, [field.alias or name for name, field in OutputSpec.model_fields.items()], path, origin)
+    output = checked_model(OutputSpec, body, path, origin)
     assert isinstance(output, OutputSpec)
-    _one_of(output.from_, nodes, "node", (*path, "from"), origin)
-    _one_of(output.strategy, strategy_classes(), "strategy", (*path, "strategy"), origin)
+    one_of(output.from_, nodes, "node", (*path, "from"), origin)
+    one_of(output.strategy, strategy_classes(), "strategy", (*path, "strategy"), origin)
     if output.arm is not None:
-        _one_of(output.arm, ARM_MODES, "arm", (*path, "arm"), origin)
+        one_of(output.arm, ARM_MODES, "arm", (*path, "arm"), origin)
     for index, column in enumerate(output.primary_key):
         if column in output.primary_key[:index]:
             raise origin.error(f"primary key column {column!r} is named twice", (*path, "primary_key", index))
     if strategy_classes()[output.strategy].needs_key and not output.primary_key:
         raise origin.error(f"strategy {output.strategy!r} needs a 'primary_key'", (*path, "strategy"))
-    return output.model_copy(update={"dataset": _dataset(output.dataset, (*path, "dataset"), origin)})
+    read_expectations(output.expectations, (*path, "expectations"), origin)
+    return output.model_copy(update={"dataset": dataset_name(output.dataset, (*path, "dataset"), origin)})
 
 
 def _check_datasets(spec: PipelineSpec, origin: Origin) -> None:
@@ -285,82 +297,11 @@ def _check_datasets(spec: PipelineSpec, origin: Origin) -> None:
         written[key] = output.dataset
 
 
-def _model(model: type[SpecModel], data: dict[str, Any], path: Path, origin: Origin) -> SpecModel:
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        below = (*path, *first["loc"])
-        key = str(first["loc"][-1]) if first["loc"] else ""
-        if first["type"] == "missing":
-            raise origin.error(f"{key!r} is missing", below[:-1], next_step=f"add `{key}: …`") from None
-        value = first["input"]
-        meant = _MEANT.get(first["type"], str(first["msg"]))
-        hint = f'put it in quotes: {key}: "{value}"' if first["type"] == "string_type" and value is not None else None
-        raise origin.error(f"{key!r} is {_shown(value)}, and should be {meant}", below, next_step=hint) from None
-
-
-_MEANT = {
-    "string_type": "text",
-    "list_type": "a list, as in [id]",
-    "bool_type": "true or false",
-    "dict_type": "a mapping",
-}
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return "empty"
-    text = "true" if value is True else "false" if value is False else repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"
-
-
-def _known_keys(data: dict[str, Any], known: Sequence[str], path: Path, origin: Origin) -> None:
-    for key in data:
-        if key not in known:
-            raise origin.error(
-                f"unknown key {key!r}; there are {_listed(known)}",
-                (*path, key),
-                key=True,
-                next_step=_nearest(key, known),
-            )
-
-
-def _mapping(data: Any, path: Path, origin: Origin, what: str) -> dict[str, Any]:
-    if not isinstance(data, dict):
-        raise origin.error(f"{path[-1]!r} is {_shown(data)}, and should be a mapping: {what}", path)
-    return data
-
-
-def _one_of(value: str, there: Iterable[str], what: str, path: Path, origin: Origin) -> None:
-    names = list(there)
-    if value not in names:
-        raise origin.error(
-            f"unknown {what} {value!r}; there are {_listed(names)}", path, next_step=_nearest(value, names)
-        )
-
-
 def _name(value: Any, what: str, path: Path, origin: Origin, *, key: bool = False) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise origin.error(f"the name of a {what} is {_shown(value)}, and should be text", path, key=key)
+        raise origin.error(f"the name of a {what} is {shown(value)}, and should be text", path, key=key)
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
         raise origin.error(f"the name {value!r} of a {what} has a control character or a lone surrogate", path, key=key)
     if len(value.encode()) > MAX_NAME_BYTES:
         raise origin.error(f"the name {value[:40]!r}… of a {what} is longer than {MAX_NAME_BYTES} bytes", path, key=key)
     return value
-
-
-def _dataset(value: str, path: Path, origin: Origin) -> str:
-    try:
-        return str(DatasetName.parse(value))
-    except InvalidName as error:
-        raise origin.error(error.message, path, next_step=error.next_step) from None
-
-
-def _nearest(value: str | None, names: Sequence[str]) -> str | None:
-    near = difflib.get_close_matches(value or "", names, n=1)
-    return f"did you mean {near[0]}?" if near else None
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)

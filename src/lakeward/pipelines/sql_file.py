@@ -19,7 +19,7 @@ from typing import Any
 from lakeward.pipelines.document import read_document
 from lakeward.pipelines.origin import Origin, Path, Place
 
-_OF_OUTPUT = ("strategy", "primary_key", "arm", "allow_empty", "require_incremental")
+_OF_OUTPUT = ("strategy", "primary_key", "arm", "allow_empty", "require_incremental", "expectations")
 KEYS = ("pipeline", "sources", "output", *_OF_OUTPUT)
 _HEADER_LINE = re.compile(r"--( ?)(.*)")
 

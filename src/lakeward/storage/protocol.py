@@ -143,6 +143,9 @@ class WriteProtocol:
                     jobs.append(Job(output, transaction, table))
                     self._faults.at("intent:opened")
                 for job in jobs:
+                    if job.output.opened is not None:
+                        job.output.opened(job.transaction)
+                for job in jobs:
                     self._compute(job)
                     self._prepare(job, heartbeat)
                     if job.prepared is None:
@@ -238,7 +241,10 @@ class WriteProtocol:
 
     def _audit(self, job: Job) -> None:
         self._faults.at("audit")
-        if job.output.audit is not None and job.prepared is not None:
+        if job.prepared is None:
+            if job.output.audit_nothing is not None:
+                job.output.audit_nothing()
+        elif job.output.audit is not None:
             table, prepared = place_of(job, job.prepared, self._base(job))
             found = job.output.audit(PreparedVersion(job.transaction.arm, table, prepared))
             if found is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lakeward.control.records import ArmVersion, Resolution, Window
+from lakeward.control.records import ArmVersion, OpenTransaction, Resolution, Window
 from lakeward.control.tree import DatasetRecord
 from lakeward.storage.settings import CompactionPolicy
 from lakeward.storage.table import TableRef
@@ -70,6 +70,8 @@ class Output:
         windows: per source dataset id, the versions that `rows` reads.
         fingerprint: what the pipeline that writes it means; None: no pipeline does.
         audit: looks at the prepared version and raises to refuse it; the digest that it returns, if any, is recorded.
+        audit_nothing: is called instead where there was nothing to write; raises to refuse the build.
+        opened: is told the transaction, before anything is computed.
         resolution: how it ends the dataset's divergence; only where another engine's snapshot is adopted.
         policy: what is to be rewritten; only for a compaction.
     """
@@ -81,6 +83,8 @@ class Output:
     windows: Mapping[int, Window] = field(default_factory=dict)
     fingerprint: str | None = None
     audit: Callable[[PreparedVersion], Digest | None] | None = None
+    audit_nothing: Callable[[], None] | None = None
+    opened: Callable[[OpenTransaction], None] | None = None
     resolution: Resolution | None = None
     policy: CompactionPolicy | None = None
 

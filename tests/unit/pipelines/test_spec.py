@@ -125,7 +125,7 @@ def test_dataset_names_are_kept_in_one_form() -> None:
         ("primary_key: [id]", "primary_key: id", 13, "'primary_key' is 'id', and should be a list", None),
         ("primary_key: [id]", "primary_key: [id, id]", 13, "column 'id' is named twice", None),
         ("primary_key: [id]", "primary_keys: [id]", 13, "unknown key 'primary_keys'", "did you mean primary_key?"),
-        ("primary_key: [id]", "expectations: []", 13, "unknown key 'expectations'", None),
+        ("primary_key: [id]", "expectation: []", 13, "unknown key 'expectation'", None),
         ("primary_key: [id]", "allow_empty: 1", 13, "'allow_empty' is 1, and should be true or false", None),
         (
             "dataset: main.analytics.orders",

@@ -9,8 +9,8 @@ down_revision = "m0003"
 branch_labels = None
 depends_on = None
 
-# A version that was refused keeps its row in the ledger, as an aborted one. The texts of values are exact: a JSON number
-# is read back as a double by many.
+# A version that was refused keeps its row in the ledger, as an aborted one. Values are kept as texts, which are exact:
+# many read a JSON number as a double.
 _RESULTS = """
 CREATE TABLE lakeward.expectation_results (
     dataset_id bigint NOT NULL REFERENCES lakeward.datasets,

@@ -1,0 +1,209 @@
+"""What an expectation is: a promise about an output's rows, judged on the prepared version before anybody sees it."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar
+
+from pydantic import PlainValidator
+from pydantic_core import PydanticCustomError
+
+from lakeward.errors import LakewardError
+from lakeward.pipelines.nodes import SpecModel
+from lakeward.pipelines.origin import Origin, Path
+from lakeward.types.schema import Schema
+
+ROWS = "rows"
+"""What SQL calls the rows that are judged."""
+
+PASSED, VACUOUS, NO_DATA, FAILED = "passed", "vacuous", "no data", "failed"
+
+FAIL, WARN, QUARANTINE = "fail", "warn", "quarantine"
+
+Refuse = Callable[[str, Path, str | None], LakewardError]
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PydanticCustomError("number_type", "a number")
+    return value
+
+
+def _share(value: Any) -> Any:
+    if not 0 <= _number(value) <= 1:
+        raise PydanticCustomError("share_type", "a share between 0 and 1, as in 0.95")
+    return value
+
+
+def _on_fail(value: Any) -> Any:
+    if value not in (FAIL, WARN, QUARANTINE):
+        raise PydanticCustomError("on_fail_type", "fail, warn or quarantine")
+    return value
+
+
+def _choice(value: Any) -> Any:
+    if value not in ("fail", "pass"):
+        raise PydanticCustomError("choice_type", "fail or pass")
+    return value
+
+
+Number = Annotated[int | float, PlainValidator(_number)]
+Share = Annotated[int | float, PlainValidator(_share)]
+OnFail = Annotated[str, PlainValidator(_on_fail)]
+FailOrPass = Annotated[str, PlainValidator(_choice)]
+
+
+def exact(number: float) -> Fraction:
+    """Return a number of a spec as it is written: 0.2 is a fifth, not the double next to it."""
+    return Fraction(str(number))
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What an expectation's SQL is about.
+
+    Args:
+        schema: of the output: its columns and key.
+        others: what SQL calls each other dataset that expectations read, by the dataset's name.
+        schemas: of those, by name.
+    """
+
+    schema: Schema
+    others: Mapping[str, str]
+    schemas: Mapping[str, Schema]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the rows gave.
+
+    Args:
+        rows: how many there are.
+        values: of the expectation's own measures.
+        previous: finds the value of the version before; None: there is none.
+    """
+
+    rows: int
+    values: Mapping[str, Any]
+    previous: Callable[[], str | None]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of it. `observed` is an exact text."""
+
+    outcome: str
+    message: str
+    rows_failed: int = 0
+    observed: str | None = None
+
+
+class Expectation(SpecModel, ABC):
+    """One kind of expectation. To add one, add a file to `expectations/`; its docstring is its help."""
+
+    name: ClassVar[str]
+    bare: ClassVar[str | None] = None
+    """The key that a value stands for which is no mapping, as in `not_null: [id]`."""
+    alone: ClassVar[bool] = False
+    """Whether its name alone is enough."""
+    judges_rows: ClassVar[bool] = False
+    """Whether each row holds or fails by itself, so that bad ones can be told from good ones."""
+
+    on_fail: OnFail = FAIL
+
+    @property
+    def dataset(self) -> str | None:
+        """The other dataset that it reads, if any."""
+        return None
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return what is expected, for people."""
+
+    def definition(self) -> str:
+        """Return one form of all that the judgement depends on."""
+        return json.dumps([self.name, self.facts()], sort_keys=True, ensure_ascii=False)
+
+    def facts(self) -> dict[str, Any]:
+        """Return its keys and values; SQL in its one rendering."""
+        return self.model_dump(exclude={"on_fail"})
+
+    def check(self, path: Path, origin: Origin) -> Expectation:
+        """Refuse what its keys say together, where that makes no sense. Returns it with values in their one form."""
+        return self
+
+    def check_columns(self, scope: Scope, path: Path, refuse: Refuse) -> None:
+        """Refuse columns that are not there, or of the wrong type.
+
+        Args:
+            scope: the output's columns, and those of the other datasets.
+            path: of the expectation's own keys.
+            refuse: makes the error from what is wrong, its place and the next step.
+        """
+
+    def texts(self) -> Mapping[str, str]:
+        """Return the users' own SQL in it, by key."""
+        return {}
+
+    def warnings(self) -> list[str]:
+        """Return what is likely to be meant otherwise."""
+        return []
+
+    def measures(self, scope: Scope) -> dict[str, str]:
+        """Return aggregates over the rows, which one pass computes for all expectations."""
+        return {}
+
+    def query(self, scope: Scope) -> str | None:
+        """Return a query of its own that gives one row of measures, where aggregates over the rows are not enough."""
+        return None
+
+    @abstractmethod
+    def judge(self, found: Found) -> Verdict:
+        """Return what the measures mean."""
+
+    def failing(self, scope: Scope) -> str | None:
+        """Return a query of the rows that fail, with some of their columns; None: no row does."""
+        return None
+
+
+class RowExpectation(Expectation):
+    """Base of those that judge each row by itself.
+
+    `at_least` is the share of rows that has to hold; `nulls` says whether a row holds of which that is unknown.
+    """
+
+    judges_rows = True
+
+    at_least: Share = 1
+
+    @abstractmethod
+    def holds(self, scope: Scope) -> str:
+        """Return SQL that is true or false, never null, for a row of `ROWS`."""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether a row that held once holds for ever, as long as it is not changed."""
+        return True
+
+    def measures(self, scope: Scope) -> dict[str, str]:
+        """See `Expectation.measures`."""
+        return {"failed": f"count(*) FILTER (WHERE NOT ({self.holds(scope)}))"}
+
+    def judge(self, found: Found) -> Verdict:
+        """See `Expectation.judge`. Counts are compared, not shares, which would have to be rounded."""
+        failed = int(found.values["failed"])
+        if not found.rows:
+            return Verdict(VACUOUS, "vacuous, 0 rows")
+        share = exact(self.at_least)
+        if failed <= found.rows * (1 - share):
+            return Verdict(PASSED, f"{failed:,} of {found.rows:,} rows fail" if failed else "all rows hold", failed)
+        allowed = f", and at least {float(share):g} of them have to hold" if share < 1 else ""
+        return Verdict(FAILED, f"{failed:,} of {found.rows:,} rows fail{allowed}", failed)
+
+    def failing(self, scope: Scope) -> str | None:
+        """See `Expectation.failing`."""
+        return f"SELECT * FROM {ROWS} WHERE NOT ({self.holds(scope)})"

@@ -1,0 +1,83 @@
+"""Reads what a spec expects of an output: a list of kinds with their keys. Nothing is looked up here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from lakeward.discovery import discover
+from lakeward.pipelines import expectations
+from lakeward.pipelines.expectation import QUARANTINE, Expectation
+from lakeward.pipelines.origin import Origin, Path
+from lakeward.pipelines.spec_checks import checked_model, known_keys, listed, nearest, shown
+
+
+@cache
+def expectation_classes() -> dict[str, type[Expectation]]:
+    """Return the kinds of expectation that exist, by name."""
+    return discover(expectations, Expectation)
+
+
+def read_expectations(data: Sequence[Any], path: Path, origin: Origin) -> list[Expectation]:
+    """Check a list of expectations and return them.
+
+    Raises:
+        SpecError: with file and line, naming the key or value and the nearest right one.
+    """
+    return [_read(each, (*path, position), origin) for position, each in enumerate(data)]
+
+
+def place_of(expectation: Expectation, position: int, output: int) -> Path:
+    """Return where an expectation's keys are in the spec.
+
+    Args:
+        expectation: which one.
+        position: its place in the output's list.
+        output: the output's place in its own.
+    """
+    return ("outputs", output, "expectations", position, expectation.name)
+
+
+def _read(data: Any, path: Path, origin: Origin) -> Expectation:
+    kinds = expectation_classes()
+    if isinstance(data, str):
+        kind, body = data, None
+    elif isinstance(data, dict) and len(data) == 1:
+        [(kind, body)] = data.items()
+        path = (*path, kind)
+    else:
+        raise origin.error(
+            f"an expectation is {shown(data)}, and should be one of {listed(kinds)} with its keys",
+            path,
+            next_step="write each as an item of its own, as in `- not_null: [id]`",
+        )
+    if kind not in kinds:
+        raise origin.error(
+            f"unknown expectation {kind!r}; there are {listed(kinds)}",
+            path,
+            key=isinstance(data, dict),
+            next_step=nearest(kind, list(kinds)),
+        )
+    made = kinds[kind]
+    if isinstance(data, str) and not made.alone:
+        raise origin.error(f"expectation {kind!r} needs keys: {listed(_keys(made))}", path)
+    if not isinstance(body, dict):
+        if body is not None and made.bare is None:
+            raise origin.error(f"{kind!r} is {shown(body)}, and should be a mapping of {listed(_keys(made))}", path)
+        body = {} if body is None else {made.bare: body}
+    known_keys(body, _keys(made), path, origin)
+    found = checked_model(made, body, path, origin)
+    assert isinstance(found, Expectation)
+    if found.on_fail == QUARANTINE and not (found.judges_rows or found.name == "primary_key"):
+        judging = listed(name for name, each in kinds.items() if each.judges_rows)
+        raise origin.error(
+            f"{kind!r} can't have `on_fail: quarantine`: it judges no single row",
+            (*path, "on_fail"),
+            next_step=f"write `fail` or `warn`; those that judge rows are {judging}",
+        )
+    return found.check(path, origin)
+
+
+def _keys(kind: type[Expectation]) -> list[str]:
+    return list(kind.model_fields)

@@ -1,0 +1,1 @@
+"""The kinds of expectation, one file each."""

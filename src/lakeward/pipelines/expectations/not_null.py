@@ -1,0 +1,36 @@
+"""The expectation `not_null`: columns that have a value in every row."""
+
+from __future__ import annotations
+
+from lakeward.pipelines.expectation import Expectation, RowExpectation, Scope, Refuse
+from lakeward.pipelines.origin import Origin, Path
+from lakeward.types.quoting import duckdb_name
+
+
+class NotNull(RowExpectation):
+    """Every one of `columns` has a value. A NaN and an empty text are values."""
+
+    name = "not_null"
+    bare = "columns"
+
+    columns: list[str]
+
+    def check(self, path: Path, origin: Origin) -> Expectation:
+        """See `Expectation.check`."""
+        if not self.columns:
+            raise origin.error("'columns' is empty", path)
+        return self
+
+    def check_columns(self, scope: Scope, path: Path, refuse: Refuse) -> None:
+        """See `Expectation.check_columns`."""
+        for column in self.columns:
+            if column not in scope.schema.names:
+                raise refuse(f"unknown column {column!r}; there are {', '.join(scope.schema.names)}", path, None)
+
+    def describe(self) -> str:
+        """See `Expectation.describe`."""
+        return f"{', '.join(self.columns)} {'is' if len(self.columns) == 1 else 'are'} not null"
+
+    def holds(self, scope: Scope) -> str:
+        """See `RowExpectation.holds`."""
+        return " AND ".join(f"{duckdb_name(column)} IS NOT NULL" for column in self.columns)
