@@ -89,6 +89,7 @@ class Builder:
             UnknownVersion: a source was never written.
             SchemaError: an output's dataset exists with other columns.
             ComputeError: a query failed while it ran; nothing was written.
+            NotIncremental: an output requires a delta, and can't have one.
         """
         graph = read_graph(pipeline)
         sources = {name: self.tree.dataset(name) for name in pipeline.sources.values()}
@@ -102,6 +103,9 @@ class Builder:
         # All of them are described before a dataset is created, so that a wrong one leaves nothing behind.
         needed = [output_schema(graph, index, compiler) for index in range(len(pipeline.spec.outputs))]
         windows = self.windows(graph, fingerprint, sources, versions, full=full)
+        for output, each in zip(pipeline.spec.outputs, windows, strict=True):
+            if each.rebuild and output.require_incremental and not full:
+                raise _not_incremental(pipeline, output.dataset, each.reason)
         failure = _Failure()
         outputs = [
             self._output(graph, index, schema, compiler, sources, windows[index], fingerprint, failure)
@@ -113,6 +117,12 @@ class Builder:
             if failure.raised is not None and failure.raised is not error:
                 raise failure.raised from error
             raise
+
+    def explain(self, pipeline: Pipeline, fingerprint: str, *, full: bool = False) -> list[BuildWindows]:
+        """Return what a build of each output would read now, and why; the arguments are those of `build`."""
+        graph = read_graph(pipeline)
+        sources = {name: self.tree.dataset(name) for name in pipeline.sources.values()}
+        return self.windows(graph, fingerprint, sources, self._pinned(pipeline, list(sources.values())), full=full)
 
     def _pinned(self, pipeline: Pipeline, sources: Sequence[DatasetRecord]) -> dict[int, int]:
         """Return one consistent set of versions of the sources, by dataset id."""
@@ -146,9 +156,6 @@ class Builder:
             sources: what it reads, by name.
             versions: up to which version, by dataset id.
             full: whether everything is to be computed.
-
-        Raises:
-            NotIncremental: an output requires a delta, and can't have one.
         """
         outputs = graph.pipeline.spec.outputs
         written = {output.dataset: self.tree.find(output.dataset) for output in outputs}
@@ -162,18 +169,7 @@ class Builder:
             open_ = {id_: Window(since.get(id_, 0), versions[id_]) for id_ in ids.values()}
             happened = self.source_windows.happened(open_)
             asked = Asked(last, fingerprint, ids, versions, happened, full)
-            decided = decide(graph, output, strategy_classes()[output.strategy](), asked)
-            if decided.rebuild and output.require_incremental and not full:
-                raise NotIncremental(
-                    f"pipeline {graph.pipeline.name!r}, output {output.dataset}: a delta is required, and everything "
-                    f"would be computed anew: {decided.reason}",
-                    safe=f"dataset {output.dataset} is unchanged",
-                    next_step=f"lakeward build {graph.pipeline.name} --full, if that is meant",
-                    pipeline=graph.pipeline.name,
-                    dataset=output.dataset,
-                    reason=decided.reason,
-                )
-            found.append(decided)
+            found.append(decide(graph, output, strategy_classes()[output.strategy](), asked))
         return found
 
     def _output(
@@ -256,6 +252,18 @@ class Builder:
         except LakewardError as error:
             failure.raised = _named(error, pipeline, dataset)
             raise failure.raised from error
+
+
+def _not_incremental(pipeline: Pipeline, dataset: str, reason: str) -> NotIncremental:
+    return NotIncremental(
+        f"pipeline {pipeline.name!r}, output {dataset}: a delta is required, and everything would be computed anew: "
+        f"{reason}",
+        safe=f"dataset {dataset} is unchanged",
+        next_step=f"lakeward build {pipeline.name} --full, if that is meant",
+        pipeline=pipeline.name,
+        dataset=dataset,
+        reason=reason,
+    )
 
 
 def _named(error: LakewardError, pipeline: Pipeline, dataset: DatasetRecord) -> LakewardError:

@@ -18,8 +18,9 @@ from lakeward.pipelines.graph import order_pipelines, read_graph
 from lakeward.pipelines.plan import ADDED, CHANGED, REMOVED, Plan, make_plan
 from lakeward.pipelines.project import Project, load_project
 from lakeward.pipelines.registry import Applied, Registry
-from lakeward.pipelines.spec import Pipeline
+from lakeward.pipelines.spec import OutputSpec, Pipeline
 from lakeward.pipelines.up_to_date import UpToDate
+from lakeward.pipelines.windows import BuildWindows
 from lakeward.storage.facade import Storage
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import BuildResult
@@ -106,8 +107,35 @@ class Pipelines:
             ComputeError: a query failed while it ran; that pipeline's datasets are unchanged.
         """
         readable, chosen = self._ordered(names)
-        writers = {output.dataset: each.name for each, _ in readable for output in each.spec.outputs}
-        builder = Builder(
+        builder = self._builder(readable, progress)
+        return [
+            builder.build(pipeline, fingerprint, full=full)
+            for pipeline, fingerprint in readable
+            if pipeline.name in chosen
+        ]
+
+    def explain(
+        self, names: Sequence[str] | None = None, *, full: bool = False
+    ) -> list[tuple[Pipeline, OutputSpec, BuildWindows]]:
+        """Return what a build of each output would read now, which versions of which source, and why. Changes nothing.
+
+        What another pipeline is to write before is not known yet, and so not counted.
+
+        Raises:
+            UnknownObject: a pipeline is not applied, or a source does not exist.
+            UnknownVersion: a source was never written.
+        """
+        readable, chosen = self._ordered(names)
+        builder = self._builder(readable, None)
+        found: list[tuple[Pipeline, OutputSpec, BuildWindows]] = []
+        for pipeline, fingerprint in readable:
+            if pipeline.name in chosen:
+                windows = builder.explain(pipeline, fingerprint, full=full)
+                found += [(pipeline, *each) for each in zip(pipeline.spec.outputs, windows, strict=True)]
+        return found
+
+    def _builder(self, readable: Sequence[tuple[Pipeline, str]], progress: Progress | None) -> Builder:
+        return Builder(
             self._tree,
             self._ledger,
             self._storage,
@@ -116,13 +144,8 @@ class Pipelines:
             self._up_to_date,
             SourceWindows(self._database),
             progress,
-            writers,
+            {output.dataset: each.name for each, _ in readable for output in each.spec.outputs},
         )
-        return [
-            builder.build(pipeline, fingerprint, full=full)
-            for pipeline, fingerprint in readable
-            if pipeline.name in chosen
-        ]
 
     def pending(self, names: Sequence[str] | None = None, *, full: bool = False) -> list[tuple[Pipeline, str]]:
         """Return the applied pipelines that `build` would run, in its order, and why. Changes nothing.

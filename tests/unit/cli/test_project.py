@@ -158,3 +158,25 @@ def test_a_query_that_fails_while_it_runs_leaves_the_dataset(run: Run, project: 
     assert (ran.code, ran.out) == (1, "") and "a.b.d" in ran.err and "Safe: dataset a.b.d is unchanged" in ran.err
     shown = run("dataset", "show", "a.b.d", "--output", "json").document
     assert (shown["version"], shown["row_count"]) == (1, 1)
+
+
+def test_explain_says_what_a_build_would_read_and_why(run: Run, place: Path) -> None:
+    (place / "lakeward.toml").write_text("")
+    (place / "pipelines").mkdir()
+    (place / "pipelines" / "one.sql").write_text(
+        "-- pipeline: one\n-- sources: {s: a.b.c}\n-- output: a.b.d\n-- strategy: append_always\nselect id from s\n"
+    )
+    (place / "t.csv").write_text("id\n1\n2\n")
+    assert run("dataset", "import", "a.b.c", "t.csv").code == 0
+    assert run("apply").code == 0
+    first = run("build", "--explain")
+    assert first.code == 0 and "all rows" in first.out and "the first build" in first.out
+    assert run("build").code == 0
+    assert run("dataset", "import", "a.b.c", "t.csv").code == 0
+    [output] = run("build", "--explain", "--output", "json").document["outputs"]
+    assert (output["delta"], output["strategy"]) == (True, "append_always")
+    source = {"dataset": "a.b.c", "low": 1, "high": 2, "reason": "1 new version since the last build"}
+    assert output["sources"] == {"s": source}
+    assert "(1, 2]" in run("build", "--explain").out
+    built = run("build", "--output", "json").document["builds"]
+    assert built[0]["transactions"][0]["rows_in"] == 2

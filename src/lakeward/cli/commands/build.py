@@ -26,7 +26,12 @@ def register(app: typer.Typer) -> None:
 def build(
     session: Session,
     names: Annotated[list[str] | None, typer.Argument(metavar="[PIPELINE]...", help="Which; none: all.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="Run also those that are up to date.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Compute everything, also where nothing or only a part is new.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say which versions of which source would be read, and why.")
+    ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Run applied pipelines that have something to do.
@@ -35,6 +40,9 @@ def build(
     left alone, if since its last build its definition did not change and nothing was written to its sources, nor to its
     outputs by hand. That a query depends on the time or on chance (`now()`, `random()`) is not seen; `--full` runs it.
     """
+    if explain:
+        _explain(session, names, full)
+        return
     if dry_run:
         with session.workspace() as workspace:
             pending = workspace.pipelines.pending(names or None, full=full)
@@ -69,6 +77,30 @@ def build(
         lines += [table(columns, rows, ("written", "rows now", "version")), f"built in {seconds:.1f} s"]
     lines += [f"warning: {warning}" for warning in warnings]
     session.show(document, lines, remedies + ([lakeward("dataset", "preview", rows[-1][1])] if rows else []))
+
+
+def _explain(session: Session, names: list[str] | None, full: bool) -> None:
+    with session.workspace() as workspace:
+        found = workspace.pipelines.explain(names or None, full=full)
+    rows = [
+        (
+            output.dataset,
+            "delta" if windows.delta else "all rows",
+            source.dataset,
+            f"({source.window.low}, {source.window.high}]" if source.window.low else f"up to {source.window.high}",
+            source.reason,
+        )
+        for _, output, windows in found
+        for source in windows.sources.values()
+    ]
+    document = {
+        "outputs": [
+            {"pipeline": pipeline.name, "dataset": output.dataset, "strategy": output.strategy, **windows.to_json()}
+            for pipeline, output, windows in found
+        ]
+    }
+    lines: list[RenderableType] = [table(("output", "computes", "source", "versions", "why"), rows)]
+    session.show(document, lines, [lakeward("build", *(names or []), *(["--full"] if full else []))])
 
 
 def unapplied(session: Session, workspace: Workspace) -> tuple[list[str], list[str]]:
