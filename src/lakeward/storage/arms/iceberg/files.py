@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
+from lakeward.errors import StorageError
 from lakeward.storage.arms.iceberg.columns import TableColumns
 from lakeward.storage.arms.iceberg.data_file import OpenDataFile, writer_options
 from lakeward.storage.arms.iceberg.partitions import UNPARTITIONED, Partition, Partitions
@@ -28,6 +29,9 @@ ROW_GROUP_ROWS = 262_144
 
 WORTH_A_GROUP = 16_384
 """Rows of one partition that make a row group worth its while; fewer wait for more, as long as there is room."""
+
+NEWEST_FORMAT = 2
+"""The newest version of the Iceberg table spec that tables can be written in."""
 
 MAX_OPEN_FILES = 64
 """Each has buffers of its own. Beyond, the one that was written to least recently is closed."""
@@ -49,10 +53,12 @@ class RollingWriter:
         columns: the dataset's, found in the table by field id.
 
     Raises:
+        StorageError: the table is of a format that can be read only.
         ColumnMismatch, DataError: the table has not the columns for these rows, or can't be written by its partitions.
     """
 
     def __init__(self, table: Table, prefix: str, target_bytes: int, what: str, columns: Schema) -> None:
+        _refuse_format(table, what)
         self._table = table
         self._what = what
         self._prefix = prefix
@@ -166,6 +172,22 @@ class RollingWriter:
     def _close_file(self, key: tuple[Any, ...]) -> None:
         self.files.append(self._open[key].close())
         del self._open[key]
+
+
+def _refuse_format(table: Table, what: str) -> None:
+    """Refuse to write to a table of a format that PyIceberg reads only, before any file is written.
+
+    In format 3 rows are deleted by deletion vectors, and position delete files must not be added any more.
+    """
+    version = table.metadata.format_version
+    if version > NEWEST_FORMAT:
+        raise StorageError(
+            f"{what}: another engine has made its Iceberg table one of format {version}; formats up to {NEWEST_FORMAT} "
+            "can be written",
+            safe="nothing was written, and it can be read as before",
+            next_step="`lakeward dataset export` its rows, and import them into a new dataset",
+            format_version=version,
+        )
 
 
 def _enough(counts: np.ndarray, last: bool) -> np.ndarray:
