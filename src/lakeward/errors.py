@@ -17,6 +17,7 @@
     ├── PipelineError                      exit 1
     │   ├── SpecError                      exit 2   the project or a pipeline file is wrong
     │   ├── SqlError                       exit 2   user SQL is wrong, or reaches for what it may not
+    │   ├── ModelRefused                   exit 2   a model file is not what may be loaded, or not as declared
     │   ├── ComputeError                            the query failed while it ran
     │   ├── NotIncremental                          a delta was required, and everything would be computed
     │   └── ExpectationFailed              exit 5   the audit refused the prepared version
@@ -164,6 +165,12 @@ class SpecError(PipelineError):
 
 class SqlError(PipelineError):
     """User SQL is wrong, or reaches for what it may not. The message shows the place with a caret."""
+
+    exit_code = 2
+
+
+class ModelRefused(PipelineError):
+    """A model file is not what may be loaded, or not as it was declared; nothing of it was run."""
 
     exit_code = 2
 
