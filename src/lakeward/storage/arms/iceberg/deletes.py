@@ -133,13 +133,13 @@ class DeleteWriter:
                 with self._table.io.new_output(location).create() as stream:
                     writer = pq.ParquetWriter(
                         stream,
-                        _SCHEMA,
+                        _DICTIONARY,
                         compression="zstd",
                         store_schema=False,
                         use_dictionary=["file_path"],
                         column_encoding={"pos": "DELTA_BINARY_PACKED"},
                     )
-                    writer.write_table(rows.cast(_SCHEMA))
+                    writer.write_table(rows)
                     writer.close()
                     size = stream.tell()
             except BaseException:

@@ -21,6 +21,7 @@ from pyiceberg.table import FileScanTask, Table
 from lakeward.clock import Faults
 from lakeward.control.records import Counts
 from lakeward.storage.arm import Delta, NothingToWrite, WriteTask
+from lakeward.storage.arms.iceberg.comparing import differs, told_apart
 from lakeward.storage.arms.iceberg.deletes import FILE_SHIFT, DeleteWriter, referenced_path
 from lakeward.storage.arms.iceberg.files import RollingWriter
 from lakeward.storage.arms.iceberg.producers import RowDelta
@@ -31,8 +32,8 @@ from lakeward.storage.duck import PULL_ROWS, given, joined
 from lakeward.storage.identity import IdentityCounter, with_identity
 from lakeward.storage.staged_batch import BATCH, StagedBatch, alias, aliased, key_columns, same_key
 from lakeward.storage.verbs import Verb
-from lakeward.types.digest import Digest, duckdb_digest_sql, row_hash_duckdb, row_text_duckdb
-from lakeward.types.schema import CREATED_AT, ROW_ID, ROW_INDEX
+from lakeward.types.digest import Digest, duckdb_digest_sql, row_hash_duckdb
+from lakeward.types.schema import CREATED_AT, ROW_ID, ROW_INDEX, Column
 from lakeward.types.table import arrow_schema
 
 MATCH = "matched"
@@ -45,6 +46,7 @@ after, if hashes are wanted."""
 
 _IDENTITY = (ROW_INDEX, ROW_ID, CREATED_AT)
 _PULLED = "pulled"
+_COMPARED = "compared"
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,6 @@ class Merge:
         # Without the parent's digest, nothing could be done with the rows' hashes.
         self._hashes = transaction.parent_digest is not None or not transaction.parent_row_count
         self._tasks: tuple[FileScanTask, ...] = ()
-        self._table = loaded
         self._dead: npt.NDArray[np.int64] = np.empty(0, np.int64)
 
     def run(self) -> Merged | NothingToWrite:
@@ -136,14 +137,14 @@ class Merge:
 
     def _match(self) -> None:
         """Find the rows of the snapshot that have a key of the batch, reading key columns only."""
-        self._table, tasks = files_of(self._loaded, self._parent)
+        _, tasks = files_of(self._loaded, self._parent)
         keys = key_columns(self._schema)
         if not self._verb.clears:
-            tasks = files_with_keys(self._connection, self._table.schema(), tasks, keys)
+            tasks = files_with_keys(self._connection, self._loaded.schema(), tasks, keys)
         if not tasks:
             self._execute(f"CREATE OR REPLACE TEMP TABLE {MATCH} (position BIGINT, file BIGINT, row BIGINT)")
             return
-        live = live_rows(self._table, tasks, aliased(self._schema), {alias(key) for key in keys}, places=True)
+        live = live_rows(self._loaded, tasks, aliased(self._schema), {alias(key) for key in keys}, places=True)
         self._tasks = live.tasks
         if live.tables:
             self._dead = live.tables[DELETED_ROWS]["place"].to_numpy()
@@ -174,25 +175,49 @@ class Merge:
             )
             return
         tasks = [self._tasks[number] for number in numbers]
-        old, new = aliased(self._schema, "old"), aliased(self._schema, "new")
-        columns = {alias(column) for column in self._schema.columns}
-        files = all_rows(self._table, tasks, aliased(self._schema), {*columns, *_IDENTITY}, places=True)
-        pairs = [f"t.{alias(column)} AS old_{alias(column)}" for column in self._schema.columns]
+        first: Sequence[Column] = self._schema.columns
+        rest: Sequence[Column] = ()
+        if self._verb.updates and not self._hashes:
+            first, rest = told_apart(self._schema, tasks)
+        held = f"position, file, row, removes, {', '.join(_IDENTITY)}, old_hash, new_hash"
+        self._execute(
+            f"CREATE OR REPLACE TEMP TABLE {_COMPARED} AS SELECT * FROM ({self._with_columns(tasks, first)}) WHERE "
+            + ("true" if rest else "differs")
+        )
+        sql = f"CREATE OR REPLACE TEMP TABLE {CHANGED} AS SELECT {held} FROM {_COMPARED} WHERE differs"
+        if rest:
+            # Most rows that change are told by a few columns. Only what those say nothing of is read on.
+            files = all_rows(self._loaded, tasks, aliased(self._schema), {alias(each) for each in rest}, places=True)
+            sql += (
+                f" UNION ALL SELECT {', '.join(f'm.{name.strip()}' for name in held.split(','))} "
+                f"FROM ({files.sql}) AS t JOIN {_COMPARED} AS m ON m.place = t.file AND m.row = t.row "
+                f"JOIN {BATCH} AS b ON b.position = m.position WHERE NOT m.differs AND {differs(rest, 't.', 'b.')}"
+            )
+        self._execute(sql)
+
+    def _with_columns(self, tasks: Sequence[FileScanTask], columns: Sequence[Column]) -> str:
+        """Return the query of the pulled rows: whether they differ in some columns, with their identity and hashes."""
+        wanted = {alias(column) for column in columns}
+        files = all_rows(self._loaded, tasks, aliased(self._schema), {*wanted, *_IDENTITY}, places=True)
+        pairs = [f"t.{name} AS old_{name}" for name in sorted(wanted)]
         batch = ""
         if self._verb.updates:
-            pairs += [f"b.{alias(column)} AS new_{alias(column)}" for column in self._schema.columns]
+            pairs += [f"b.{name} AS new_{name}" for name in sorted(wanted)]
             batch = f"LEFT JOIN {BATCH} AS b ON b.position = m.position"
-        identity = ", ".join(f"t.{name}" for name in _IDENTITY)
-        differs = f"removes OR {row_text_duckdb(old)} <> {row_text_duckdb(new)}" if self._verb.updates else "true"
+        told = f"removes OR {differs(columns, 'old_', 'new_')}" if self._verb.updates else "true"
         hashes = "NULL::UHUGEINT AS old_hash, NULL::UHUGEINT AS new_hash"
         if self._hashes:
-            after = f"CASE WHEN NOT removes THEN {row_hash_duckdb(new)} END" if self._verb.updates else "NULL::UHUGEINT"
-            hashes = f"{row_hash_duckdb(old)} AS old_hash, {after} AS new_hash"
-        self._execute(
-            f"CREATE OR REPLACE TEMP TABLE {CHANGED} AS "
-            f"SELECT position, file, row, removes, {', '.join(_IDENTITY)}, {hashes} FROM ("
-            f"SELECT m.position, m.file, m.row, m.removes, {identity}, {', '.join(pairs)} FROM ({files.sql}) AS t "
-            f"JOIN {_PULLED} AS m ON m.place = t.file AND m.row = t.row {batch}) WHERE {differs}"
+            new = "NULL::UHUGEINT"
+            if self._verb.updates:
+                new = f"CASE WHEN differs AND NOT removes THEN {row_hash_duckdb(aliased(self._schema, 'new'))} END"
+            old = f"CASE WHEN differs THEN {row_hash_duckdb(aliased(self._schema, 'old'))} END"
+            hashes = f"{old} AS old_hash, {new} AS new_hash"
+        identity = ", ".join(f"t.{name}" for name in _IDENTITY)
+        return (
+            f"SELECT position, file, row, place, removes, differs, {', '.join(_IDENTITY)}, {hashes} FROM ("
+            f"SELECT *, {told} AS differs FROM ("
+            f"SELECT m.position, m.file, m.row, m.place, m.removes, {identity}, {', '.join(pairs)} "
+            f"FROM ({files.sql}) AS t JOIN {_PULLED} AS m ON m.place = t.file AND m.row = t.row {batch}))"
         )
 
     def _counts(self) -> Counts:
