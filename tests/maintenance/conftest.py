@@ -11,7 +11,9 @@ import pytest
 from psycopg import sql
 
 import lakeward
+from lakeward.clock import Faults
 from lakeward.control.embedded import EmbeddedPostgres
+from support.compaction import compaction_settings
 from support.crashes import Driver
 from support.past import KEPT, Past
 
@@ -46,6 +48,29 @@ def ws(kept_url: str, kept_root: Path) -> Iterator[lakeward.Workspace]:
         settings_file=kept_root / "lakeward.toml",
     ) as workspace:
         yield workspace
+
+
+@pytest.fixture(scope="session")
+def compacting(kept_url: str, kept_root: Path) -> Iterator[Callable[..., lakeward.Workspace]]:
+    """Opens further workspaces on the same database that do compact: in this mode, and with these faults."""
+    opened: list[lakeward.Workspace] = []
+
+    def make(mode: str, faults: Faults | None = None, more: str = "") -> lakeward.Workspace:
+        file = compaction_settings(kept_root, mode, more)
+        opened.append(
+            lakeward.open(
+                kept_root / "home",
+                database_url=kept_url,
+                warehouse=kept_root / "warehouse",
+                settings_file=file,
+                faults=faults,
+            )
+        )
+        return opened[-1]
+
+    yield make
+    for workspace in opened:
+        workspace.close()
 
 
 @pytest.fixture(scope="session")

@@ -66,7 +66,7 @@ class Rewriting:
     Args:
         dataset: whose.
         files: how many data files go.
-        bytes: their size on disk.
+        bytes: the size on disk of what goes, delete files included.
         delete_files: how many delete files go, because they apply to no data file any more.
         files_after: how many data files come for them.
         bytes_after: their size; None: they are not written yet.

@@ -234,7 +234,7 @@ class Compactor:
         summary = Rewriting(
             table.name,
             len(removed),
-            sum(map(_bytes, bins)),
+            sum(map(_bytes, bins)) + sum(head.delete_files[path].file_size_in_bytes for path in dropped),
             len(dropped),
             sum(_live(each) > 0 for each in bins),
             actions=(*map(_said, bins), *(f"drop delete file {path}" for path in sorted(dropped))),

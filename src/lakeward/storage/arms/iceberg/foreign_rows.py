@@ -48,7 +48,7 @@ class ForeignRows:
             return None
         if not has_columns_of_table(loaded, head.snapshot):
             return None
-        whole = whole_rows(table.schema)
+        whole = _with_identity(table.schema)
         pair = (head.snapshot, ours)
         try:
             if len({self._count(loaded, table, each) for each in pair}) > 1:
@@ -91,7 +91,10 @@ class ForeignRows:
             f"coalesce(max({ROW_ID}) FILTER (keeps), -1), coalesce(max({ROW_INDEX}) FILTER (keeps), -1)"
         )
         row = self._one(f"SELECT {aggregates} FROM ({classified.sql})", classified)
-        rows, added, updated, unchanged, nulls, repeated, beyond, unstamped, last_id, last_index = row
+        # Of no rows at all, DuckDB counts null.
+        rows, added, updated, unchanged, nulls, repeated, beyond, unstamped, last_id, last_index = (
+            each or 0 for each in row
+        )
         return Survey(
             rows=rows,
             added=added,
@@ -137,7 +140,7 @@ class ForeignRows:
         if found is None:
             return None
         mine = self._scan(loaded, table, ours, table.schema, "deleted_by_us")
-        hashed = row_hash_duckdb(whole_rows(table.schema))
+        hashed = row_hash_duckdb(_with_identity(table.schema))
         known = "SELECT CAST(0 AS BIGINT) AS id, CAST(0 AS UHUGEINT) AS hash WHERE false"
         if mine is not None:
             known = f"SELECT {ROW_ID} AS id, {hashed} AS hash FROM ({mine.sql})"
@@ -228,7 +231,7 @@ class Numbering:
         return pa.RecordBatch.from_arrays([*business, *(identity[name] for name in IDENTITY_COLUMNS)], schema=target)
 
 
-def whole_rows(schema: Schema) -> Schema:
+def _with_identity(schema: Schema) -> Schema:
     """Return the columns of a dataset with the identity columns behind them, for hashing whole rows."""
     kinds = {name: "timestamptz" if name == CREATED_AT else "long" for name in IDENTITY_COLUMNS}
     return Schema((*schema.columns, *(Column(name, simple(kind), 0) for name, kind in kinds.items())))
