@@ -12,9 +12,11 @@ from typing import Annotated, Any, ClassVar
 from pydantic import PlainValidator
 from pydantic_core import PydanticCustomError
 
-from lakeward.errors import LakewardError
+from lakeward.compute.place import line_and_column, sql_error
+from lakeward.errors import LakewardError, SqlError
 from lakeward.pipelines.nodes import SpecModel
 from lakeward.pipelines.origin import Origin, Path
+from lakeward.types.logical import LogicalType
 from lakeward.types.schema import Schema
 
 ROWS = "rows"
@@ -55,6 +57,46 @@ Number = Annotated[int | float, PlainValidator(_number)]
 Share = Annotated[int | float, PlainValidator(_share)]
 OnFail = Annotated[str, PlainValidator(_on_fail)]
 FailOrPass = Annotated[str, PlainValidator(_choice)]
+
+
+def check_sql(text: str, check: Callable[[str], str], path: Path, origin: Origin) -> None:
+    """Check a user's own SQL in an expectation.
+
+    Args:
+        text: the SQL.
+        check: raises what is wrong with it.
+        path: where it is.
+        origin: of the spec.
+
+    Raises:
+        SqlError: with file and line in front.
+    """
+    try:
+        check(text)
+    except SqlError as error:
+        raise located_sql(error, text, path, origin) from None
+
+
+def located_sql(error: SqlError, text: str, path: Path, origin: Origin, before: int = 0) -> SqlError:
+    """Return an error in an expectation's SQL with the file and line in front, and the excerpt of the user's own text.
+
+    Args:
+        error: its position is in the text that was run.
+        text: the user's own.
+        path: where that is.
+        origin: of the spec.
+        before: so many characters of the text that was run are ours, before the user's own.
+    """
+    position = error.fields.get("position")
+    position = position - before if isinstance(position, int) and 0 <= position - before <= len(text) else None
+    place = origin.place(path)
+    first = place.text_line if place else 1
+    line = first + line_and_column(text, position or 0)[0] - 1 if place else None
+    where = f"{origin.file}:{line}: expectation" if place else f"{origin.file}: expectation"
+    reason = str(error.fields.get("reason") or error.message)
+    located = sql_error(reason, text, position, where=where, first_line=first, next_step=error.next_step)
+    located.fields.update({**error.fields, **located.fields, "file": origin.file, "line": line})
+    return located
 
 
 def exact(number: float) -> Fraction:
@@ -116,7 +158,7 @@ class Expectation(SpecModel, ABC):
     on_fail: OnFail = FAIL
 
     @property
-    def dataset(self) -> str | None:
+    def reads(self) -> str | None:
         """The other dataset that it reads, if any."""
         return None
 
@@ -132,7 +174,7 @@ class Expectation(SpecModel, ABC):
         """Return its keys and values; SQL in its one rendering."""
         return self.model_dump(exclude={"on_fail"})
 
-    def check(self, path: Path, origin: Origin) -> Expectation:
+    def checked(self, path: Path, origin: Origin) -> Expectation:
         """Refuse what its keys say together, where that makes no sense. Returns it with values in their one form."""
         return self
 
@@ -148,6 +190,10 @@ class Expectation(SpecModel, ABC):
     def texts(self) -> Mapping[str, str]:
         """Return the users' own SQL in it, by key."""
         return {}
+
+    def check_type(self, type_: LogicalType) -> str | None:
+        """Return what is wrong with the type that the user's own SQL has, as the end of a sentence; None: nothing."""
+        return None
 
     def warnings(self) -> list[str]:
         """Return what is likely to be meant otherwise."""

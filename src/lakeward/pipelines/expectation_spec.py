@@ -76,7 +76,7 @@ def _read(data: Any, path: Path, origin: Origin) -> Expectation:
             (*path, "on_fail"),
             next_step=f"write `fail` or `warn`; those that judge rows are {judging}",
         )
-    return found.check(path, origin)
+    return found.checked(path, origin)
 
 
 def _keys(kind: type[Expectation]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakeward.pipelines.expectation import Expectation, RowExpectation, Scope, Refuse
+from lakeward.pipelines.expectation import Expectation, Refuse, RowExpectation, Scope
 from lakeward.pipelines.origin import Origin, Path
 from lakeward.types.quoting import duckdb_name
 
@@ -15,8 +15,8 @@ class NotNull(RowExpectation):
 
     columns: list[str]
 
-    def check(self, path: Path, origin: Origin) -> Expectation:
-        """See `Expectation.check`."""
+    def checked(self, path: Path, origin: Origin) -> Expectation:
+        """See `Expectation.checked`."""
         if not self.columns:
             raise origin.error("'columns' is empty", path)
         return self

@@ -23,8 +23,8 @@ class PrimaryKey(Expectation):
     name = "primary_key"
     alone = True
 
-    def check(self, path: Path, origin: Origin) -> Expectation:
-        """See `Expectation.check`. Of two rows with one key, nothing says which is the bad one."""
+    def checked(self, path: Path, origin: Origin) -> Expectation:
+        """See `Expectation.checked`. Of two rows with one key, nothing says which is the bad one."""
         if self.on_fail == QUARANTINE:
             raise origin.error(
                 "'primary_key' can't have `on_fail: quarantine`: nothing says which of two rows with one key stays",

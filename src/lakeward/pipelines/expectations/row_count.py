@@ -14,8 +14,8 @@ class RowCount(Expectation):
     min: int | None = None
     max: int | None = None
 
-    def check(self, path: Path, origin: Origin) -> Expectation:
-        """See `Expectation.check`."""
+    def checked(self, path: Path, origin: Origin) -> Expectation:
+        """See `Expectation.checked`."""
         if self.min is None and self.max is None:
             raise origin.error("'row_count' needs 'min' or 'max'", path, next_step="write `row_count: {min: 1}`")
         if self.min is not None and self.max is not None and self.min > self.max:
