@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lakeward.errors import SchemaError, UsageError
 from lakeward.storage.arm import PLACE, Relation, Scan, Side
-from lakeward.storage.duck import Duck, as_schema, given, streamed
+from lakeward.storage.duck import Duck, as_schema, given, named_errors, streamed
 from lakeward.storage.filters import quote_identifier
 from lakeward.storage.identity import with_identity
 from lakeward.storage.routing import Place
@@ -143,13 +143,14 @@ class _Comparison:
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         with self._duck.connect() as connection:
             self._check()
-            self._find(connection)
-            self._check()
-            parts = [
-                self._rows(connection, side, marks)
-                for side, marks in ((self._old, "went"), (self._new, "came"))
-                if _any(connection, marks)
-            ]
+            with named_errors():
+                self._find(connection)
+                self._check()
+                parts = [
+                    self._rows(connection, side, marks)
+                    for side, marks in ((self._old, "went"), (self._new, "came"))
+                    if _any(connection, marks)
+                ]
             if not parts:
                 return
             tables = {name: rows for part in parts for name, rows in part.tables.items()}
