@@ -1,9 +1,7 @@
 """Compaction: data files that have gathered delete files, or are small, are written anew, with the same rows.
 
-`choose` decides which, by a look at the manifests alone. Files are merged with neighbours by version, so that reading
-what is new since a version still leaves out the others; each bin becomes one file. Small files are merged in tiers, by
-their number of rows: so many of one tier make one of the next, so that a row is rewritten once per tier, and n appends
-cost O(n log n) in all. What is written is read back and compared with what was there before any snapshot names it.
+Which ones, `compaction_choice` says, by what the manifests say. What is written is read back and compared with what was
+there, before any snapshot names it.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import itertools
 import logging
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -27,6 +25,7 @@ from lakeward.clock import Faults
 from lakeward.control.records import Counts, OpenTransaction
 from lakeward.errors import CatalogError
 from lakeward.storage.arm import Gathered, Prepared
+from lakeward.storage.arms.iceberg.compaction_choice import Bin, DataFileFacts, bytes_of, choose, live_rows_of
 from lakeward.storage.arms.iceberg.deletes import referenced_path
 from lakeward.storage.arms.iceberg.files import RollingWriter
 from lakeward.storage.arms.iceberg.rewrites import Rewrites
@@ -42,120 +41,7 @@ from lakeward.types.digest import row_text_duckdb
 from lakeward.types.schema import IDENTITY_COLUMNS, VERSION
 from lakeward.types.table import arrow_schema
 
-PATIENCE = 8
-"""With so many times the delete files that the policy names a file is rewritten, however few rows they delete."""
-
 log = logging.getLogger("lakeward.maintenance")
-
-
-@dataclass(frozen=True)
-class DataFileFacts:
-    """What the choice rests on.
-
-    Args:
-        path: the data file.
-        rows: in it, deleted ones included.
-        bytes: its size on disk.
-        first, last: the bounds of its rows' `__version`.
-        delete_files: how many apply to it.
-        deleted: how many rows those delete.
-        group: only files of one group can be merged: those of one partition.
-    """
-
-    path: str
-    rows: int
-    bytes: int
-    first: int = 0
-    last: int = 0
-    delete_files: int = 0
-    deleted: int = 0
-    group: tuple[int, str] = (0, "")
-
-    @property
-    def live(self) -> int:
-        """How many rows it has left."""
-        return max(self.rows - self.deleted, 0)
-
-
-Bin = tuple[DataFileFacts, ...]
-"""Files that become one, in the order of their versions; or one that is written anew without its deleted rows."""
-
-
-def choose(files: Iterable[DataFileFacts], policy: CompactionPolicy) -> list[Bin]:
-    """Return what is to be rewritten; nothing, if the files are as the policy wants them."""
-    ordered = sorted(files, key=lambda file: (file.group, file.last, file.first, file.path))
-    groups = itertools.groupby(ordered, key=lambda file: file.group)
-    return [chosen for _, members in groups for chosen in _choose_in_group(list(members), policy)]
-
-
-def _choose_in_group(files: Sequence[DataFileFacts], policy: CompactionPolicy) -> list[Bin]:
-    small = [file for file in files if file.bytes < policy.small_bytes]
-    merged = [run for run in _tiered(small, policy) if len(run) > 1] if len(small) >= policy.small_files else []
-    taken = {file.path for run in merged for file in run}
-    worn = [(file,) for file in files if file.path not in taken and _is_worn(file, policy)]
-    taken |= {file.path for (file,) in worn}
-    others = [(file,) for file in small if file.path not in taken]
-    # Where much is rewritten anyway, small files ride along, if that doubles the work at most.
-    if worn and _live(_joined(others)) <= _live(_joined([*merged, *worn])):
-        merged += [run for run in _packed(others, policy.target_bytes) if len(run) > 1 or run[0].delete_files]
-    return [*merged, *worn]
-
-
-def _is_worn(file: DataFileFacts, policy: CompactionPolicy) -> bool:
-    if file.deleted > policy.deleted_share * file.rows:
-        return True
-    if file.delete_files < policy.delete_files:
-        return False
-    many = file.delete_files >= PATIENCE * policy.delete_files
-    return many or file.deleted >= policy.worthwhile_share * file.rows
-
-
-def _tiered(small: Sequence[DataFileFacts], policy: CompactionPolicy) -> list[Bin]:
-    """Merge neighbours, tier by tier: where so many of one tier stand together, with smaller ones between them."""
-    runs: list[Bin] = [(file,) for file in small]
-    large: list[Bin] = []
-    level = 0
-    while runs and level <= max(_tier(run, policy.tier) for run in runs):
-        merged: list[Bin] = []
-        for mergeable, found in itertools.groupby(runs, key=lambda run: _tier(run, policy.tier) <= level):
-            together = list(found)
-            enough = sum(_tier(run, policy.tier) == level for run in together) >= policy.tier
-            merged += _packed(together, policy.target_bytes) if mergeable and enough else together
-        # What is not small any more stands in nobody's way.
-        large += [run for run in merged if _bytes(run) >= policy.small_bytes]
-        runs = [run for run in merged if _bytes(run) < policy.small_bytes]
-        level += 1
-    return [*large, *runs]
-
-
-def _packed(runs: Iterable[Bin], target_bytes: int) -> list[Bin]:
-    """Join neighbours as long as they fit into one file."""
-    packed: list[Bin] = []
-    for run in runs:
-        if packed and _bytes(packed[-1]) + _bytes(run) <= target_bytes:
-            packed[-1] += run
-        else:
-            packed.append(run)
-    return packed
-
-
-def _tier(run: Bin, base: int) -> int:
-    tier, rows = 0, _live(run)
-    while rows >= base:
-        tier, rows = tier + 1, rows // base
-    return tier
-
-
-def _joined(runs: Iterable[Bin]) -> Bin:
-    return tuple(itertools.chain.from_iterable(runs))
-
-
-def _live(run: Bin) -> int:
-    return sum(file.live for file in run)
-
-
-def _bytes(run: Bin) -> int:
-    return sum(file.bytes for file in run)
 
 
 @dataclass(frozen=True)
@@ -234,9 +120,9 @@ class Compactor:
         summary = Rewriting(
             table.name,
             len(removed),
-            sum(map(_bytes, bins)) + sum(head.delete_files[path].file_size_in_bytes for path in dropped),
+            sum(map(bytes_of, bins)) + sum(head.delete_files[path].file_size_in_bytes for path in dropped),
             len(dropped),
-            sum(_live(each) > 0 for each in bins),
+            sum(live_rows_of(each) > 0 for each in bins),
             actions=(*map(_said, bins), *(f"drop delete file {path}" for path in sorted(dropped))),
         )
         return Work(snapshot_id, tasks, removed, dropped, summary)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from lakeward.storage.arms.iceberg.compaction import Bin, DataFileFacts, choose
+from lakeward.storage.arms.iceberg.compaction_choice import Bin, DataFileFacts, choose
 from lakeward.storage.settings import CompactionPolicy
 
 POLICY = CompactionPolicy(target_bytes=16_000)
