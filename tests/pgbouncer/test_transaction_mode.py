@@ -44,6 +44,26 @@ def test_writes_reads_and_digests(ws: lakeward.Workspace, arm: str) -> None:
     assert unclean(ws, [dataset.name]) == []
 
 
+@pytest.mark.parametrize("arm", ["postgres", "iceberg"])
+def test_keyed_writes(ws: lakeward.Workspace, arm: str) -> None:
+    dataset = ws.create_dataset(f"main.bounced.keyed_{arm}", COLUMNS, primary_key=["id"], arm=arm)
+    dataset.write([{"id": number, "note": "old"} for number in range(5)])
+    dataset.verify()
+
+    def work(thread: int) -> None:
+        for turn in range(3):
+            dataset.write([{"id": number, "note": f"{thread} {turn}"} for number in (3, 10 + thread)], mode="upsert")
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(work, range(THREADS)))
+    assert sorted(id_ for id_, _ in content(dataset)) == [*range(5), *range(10, 10 + THREADS)]
+    assert dataset.write([{"id": 3}, {"id": 99}], mode="delete").rows_deleted == 1
+    assert dataset.write([{"id": 0, "note": "old"}], mode="mirror").rows_deleted == 3 + THREADS
+    assert dataset.verify().recorded == dataset.digest()
+    assert sorted(dataset.to_arrow(version=1)["id"].to_pylist()) == list(range(5))
+    assert unclean(ws, [dataset.name]) == []
+
+
 def test_the_server_sessions_are_shared(ws: lakeward.Workspace, bouncer: str, sessions: int) -> None:
     """Without this the other tests would prove nothing."""
     seen = set()

@@ -214,20 +214,24 @@ def test_keys_with_the_same_number_are_told_apart(make: Make, monkeypatch: pytes
     assert {row[0] for row in stored(dataset, "key")} >= {42}
 
 
+def forget_numbers(dataset: lakeward.Dataset, which: str) -> None:
+    """Let rows be as they were before the migration that brought the numbers, and the dataset as it left it."""
+    run(dataset, f"UPDATE lakeward.dataset_rows SET key = NULL WHERE dataset_id = :id AND ({which})")
+    run(dataset, "UPDATE lakeward.datasets SET unnumbered_to = head_version WHERE id = :id")
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_rows_from_before_there_were_numbers_get_theirs(
     dataset: lakeward.Dataset, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     dataset.write(rows(*range(10)), mode="replace")
-    run(
-        dataset,
-        "UPDATE lakeward.dataset_rows SET key = NULL WHERE dataset_id = :id AND (version = 1 OR row_id % 3 <> 0)",
-    )
+    forget_numbers(dataset, "version = 1 OR row_id % 3 <> 0")
     monkeypatch.setattr(postgres_merge, "FILL_ROWS", 2)
     written = dataset.write(batch(verb, 2, 3, 30), mode=verb)
     assert written.row_count == {"append_new": 11, "upsert": 11, "mirror": 3, "changes": 10, "delete": 8}[verb]
     numbers = stored(dataset, "version, key, (data ->> 'id')::bigint")
     assert all(key == id_ for version, key, id_ in numbers if version > 1)
+    assert run(dataset, "SELECT unnumbered_to FROM lakeward.datasets WHERE id = :id") == [(0,)]
     # Nobody matches rows of before a replace any more.
     assert all(key is None for version, key, _ in numbers if version == 1)
 
@@ -235,7 +239,7 @@ def test_rows_from_before_there_were_numbers_get_theirs(
 def test_numbers_that_are_missing_are_filled_though_the_write_then_fails(
     dataset: lakeward.Dataset, opened: Opened
 ) -> None:
-    run(dataset, "UPDATE lakeward.dataset_rows SET key = NULL WHERE dataset_id = :id")
+    forget_numbers(dataset, "true")
     faults = raise_at("prepare:copy", LakewardError("anything"))
     with pytest.raises(LakewardError, match="anything"):
         opened(faults).dataset(dataset.name).write(rows(3, note="new"), mode="upsert")

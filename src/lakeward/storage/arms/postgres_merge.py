@@ -4,8 +4,9 @@ The input is copied into a temporary table beside its documents' hashes and key 
 on the key's values, says what becomes of each row; then the rows that go get `until = version` and the new ones are
 inserted. Nobody else sees anything of it before the decision, and a process that dies leaves nothing behind.
 
-A stored row is read only if its key is in the input, and hashed only if its document differs: jsonb compares faster
-than a hash is made. Where the two disagree about equality, as about -0.0 and 0.0, the hash is right.
+A stored row is read only if its key is in the input, and hashed as the digest hashes it: that says whether it differs,
+and what the digest loses. Refused: a comparison of the documents before it, which does not even save time, and has
+another opinion of -0.0 and 0.0; and a stored hash, which every row written would pay for.
 """
 
 from __future__ import annotations
@@ -57,11 +58,11 @@ _PLAN = sql.SQL(
     "CREATE TEMPORARY TABLE lakeward_plan ON COMMIT DROP AS "
     "SELECT staged.position, CASE WHEN held.place IS NULL THEN CASE WHEN staged.removes THEN 'skip' ELSE 'add' END "
     "WHEN staged.removes THEN 'delete' WHEN NOT {updates} THEN 'skip' "
-    "WHEN held.hash IS NULL OR held.hash = staged.hash THEN 'keep' ELSE 'update' END AS action, "
+    "WHEN held.hash = staged.hash THEN 'keep' ELSE 'update' END AS action, "
     "held.place, held.row_id, held.row_index, held.created_at, held.hash AS old_hash, staged.hash AS new_hash "
     "FROM pg_temp.lakeward_staged AS staged LEFT JOIN LATERAL ("
     "SELECT stored.ctid AS place, stored.row_id, stored.row_index, stored.created_at, "
-    "CASE WHEN {hashes} THEN {hash} END AS hash "
+    "{hash} AS hash "
     "FROM lakeward.dataset_rows AS stored "
     "WHERE stored.dataset_id = {dataset_id} AND stored.key = staged.key AND stored.until IS NULL "
     "AND stored.version BETWEEN {base} AND {parent} AND {same_key} OFFSET '0') AS held ON true"
@@ -125,6 +126,8 @@ class RowMerge:
             with self._database.driver() as driver, driver.transaction():
                 Ledger.hold(driver, task.transaction)
                 filled = driver.execute(statement).rowcount
+                if filled < FILL_ROWS:
+                    driver.execute(QUERIES.for_driver("numbered"), {"dataset_id": task.table.dataset_id})
 
 
 class _Merge:
@@ -148,8 +151,9 @@ class _Merge:
         self._counts_removed = task.transaction.parent_digest is not None
 
     def unnumbered(self) -> bool:
-        """Say whether rows of the parent version have no key number yet."""
-        row = self._run("unnumbered", **_range(self._task)).fetchone()
+        """Say whether rows of the parent version may have no key number yet."""
+        held = _range(self._task)
+        row = self._run("unnumbered", dataset_id=held["dataset_id"], base=held["base"]).fetchone()
         assert row is not None
         return bool(row[0])
 
@@ -210,13 +214,10 @@ class _Merge:
         schema = self._task.table.schema
         columns = [postgres_text(column.name) for column in key_columns(schema)]
         same = [sql.SQL("stored.data -> {0} = staged.data -> {0}").format(column) for column in columns]
-        hashes = ["stored.data <> staged.data"] if self._verb.updates else ["false"]
-        if self._counts_removed:
-            hashes.append("staged.removes")
+        needs_hash = self._verb.updates or (self._verb.removes and self._counts_removed)
         return _PLAN.format(
             updates=sql.Literal(self._verb.updates),
-            hashes=sql.SQL(" OR ").join(sql.SQL(each) for each in hashes),
-            hash=postgres_row_hash(schema, sql.SQL("stored.data")),
+            hash=postgres_row_hash(schema, sql.SQL("stored.data")) if needs_hash else sql.SQL("CAST(NULL AS text)"),
             same_key=sql.SQL(" AND ").join(same),
             **_parent(self._task),
         )

@@ -18,9 +18,11 @@ CREATE TEMPORARY TABLE lakeward_staged (
 ) ON COMMIT DROP;
 
 -- name: unnumbered
--- No LIMIT: with one, the planner may read the dataset instead of the index that knows.
-SELECT count(*) FROM lakeward.dataset_rows
-WHERE dataset_id = :dataset_id AND key IS NULL AND until IS NULL AND version BETWEEN :base AND :parent;
+-- Whether rows of the parent version may be of before there were key numbers.
+SELECT unnumbered_to >= :base FROM lakeward.datasets WHERE id = :dataset_id;
+
+-- name: numbered
+UPDATE lakeward.datasets SET unnumbered_to = 0 WHERE id = :dataset_id;
 
 -- name: outcome
 SELECT count(*), count(*) FILTER (WHERE action = 'add'), count(*) FILTER (WHERE action = 'update'),

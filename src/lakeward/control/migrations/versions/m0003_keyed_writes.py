@@ -40,8 +40,18 @@ ALTER TABLE lakeward.dataset_rows DROP COLUMN key;
 ALTER TABLE lakeward.dataset_rows ADD COLUMN key bigint;
 """
 # Finds the rows of a dataset's head by their key. Replaced rows are not in it, so that it does not grow with history;
-# those of a version before the last replace are passed by without being read.
-_KEY_INDEX = "CREATE INDEX dataset_rows_key ON lakeward.dataset_rows (dataset_id, key, version) WHERE until IS NULL"
+# those of a version before the last replace are passed by without being read. Datasets without a key pay nothing for it.
+_KEY_INDEX = """
+CREATE INDEX dataset_rows_key ON lakeward.dataset_rows (dataset_id, key, version)
+    WHERE until IS NULL AND key IS NOT NULL
+"""
+# Up to which version rows of the Postgres arm may lack their key's number; the first keyed write fills it in.
+_UNNUMBERED = """
+ALTER TABLE lakeward.datasets ADD COLUMN unnumbered_to bigint NOT NULL DEFAULT 0;
+UPDATE lakeward.datasets d SET unnumbered_to = coalesce(
+    (SELECT max(t.version) FROM lakeward.dataset_transactions t WHERE t.dataset_id = d.id), 0)
+WHERE d.primary_key <> '{}';
+"""
 # The input of these verbs asks for deletions: those are rows of it, too.
 _NO_COUNTS = "ALTER TABLE lakeward.dataset_transactions DROP CONSTRAINT committed_is_complete"
 _COUNTS = """
@@ -67,6 +77,7 @@ def upgrade() -> None:
     op.execute(_SUM)
     op.execute(_KEY)
     op.execute(_KEY_INDEX)
+    op.execute(_UNNUMBERED)
     op.execute(_PARTITION)
 
 
@@ -77,6 +88,7 @@ def downgrade() -> None:
     op.execute(_OLD_KINDS)
     op.execute(_NO_SUM)
     op.execute(_OLD_SUM)
+    op.execute("ALTER TABLE lakeward.datasets DROP COLUMN unnumbered_to")
     op.execute("DROP INDEX lakeward.dataset_rows_key")
     op.execute("ALTER TABLE lakeward.dataset_rows DROP COLUMN key")
     op.execute("ALTER TABLE lakeward.dataset_rows ADD COLUMN key bytea")
