@@ -195,7 +195,7 @@ def test_a_type_that_the_table_can_not_take_is_refused(
     table = OtherEngine(workspace, dataset).table.schema()
     columns = Schema(tuple(Column(name, parse_type(type_), at) for at, (name, type_) in enumerate(declared.items(), 1)))
     if why is None:
-        assert TableColumns(table, columns, "dataset d").arrow.names[:2] == ["id", "n"]
+        assert TableColumns(table, columns, "dataset d", {}).arrow.names[:2] == ["id", "n"]
         return
     with pytest.raises(ColumnMismatch, match=why):
-        TableColumns(table, columns, "dataset d")
+        TableColumns(table, columns, "dataset d", {})

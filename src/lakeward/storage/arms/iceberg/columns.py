@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg import types as iceberg
-from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.io.pyarrow import compute_statistics_plan, parquet_path_to_id_mapping, schema_to_pyarrow
 from pyiceberg.schema import Schema as IcebergSchema
 
 from lakeward.errors import ColumnMismatch
@@ -40,15 +42,18 @@ class TableColumns:
         table: the table's schema.
         columns: the dataset's.
         what: names the dataset in errors.
+        properties: of the table, which say what statistics of which column are kept.
 
     Raises:
         ColumnMismatch: the table lacks a column, or has it in a type that can't take its values, or requires one that
             the dataset does not have.
     """
 
-    def __init__(self, table: IcebergSchema, columns: Schema, what: str) -> None:
+    def __init__(self, table: IcebergSchema, columns: Schema, what: str, properties: Mapping[str, str]) -> None:
         self.files = file_schema(table)
         self.arrow = schema_to_pyarrow(self.files, include_field_ids=True)
+        self.statistics = compute_statistics_plan(self.files, dict(properties))
+        self.paths = parquet_path_to_id_mapping(self.files)
         self._sources = _sources(table, columns, what)
         self._width = len(columns.columns) + len(IDENTITY_COLUMNS)
 

@@ -9,11 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.io import OutputStream
-from pyiceberg.io.pyarrow import (
-    compute_statistics_plan,
-    data_file_statistics_from_parquet_metadata,
-    parquet_path_to_id_mapping,
-)
+from pyiceberg.io.pyarrow import data_file_statistics_from_parquet_metadata
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table
 
@@ -76,8 +72,8 @@ class OpenDataFile:
         self._stream.close()
         statistics = data_file_statistics_from_parquet_metadata(
             parquet_metadata=self._writer.writer.metadata,
-            stats_columns=compute_statistics_plan(self._columns.files, self._table.properties),
-            parquet_column_mapping=parquet_path_to_id_mapping(self._columns.files),
+            stats_columns=self._columns.statistics,
+            parquet_column_mapping=self._columns.paths,
         )
         file = DataFile.from_args(
             content=DataFileContent.DATA,

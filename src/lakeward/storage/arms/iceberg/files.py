@@ -63,7 +63,7 @@ class RollingWriter:
         self._what = what
         self._prefix = prefix
         self._target_bytes = target_bytes
-        self._columns = TableColumns(table.schema(), columns, what)
+        self._columns = TableColumns(table.schema(), columns, what, table.properties)
         self._partitions = Partitions(table, what)
         self._numbers = itertools.count()
         self._unique = uuid.uuid4()
