@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
@@ -32,6 +33,11 @@ class Engine(ABC):
     """Runs one sealed, read-only query at a time; holds no data between queries. Safe to share between threads."""
 
     name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def temp_directory(self) -> Path:
+        """Where what does not fit into memory may wait; made if it is missing."""
 
     @abstractmethod
     def describe(

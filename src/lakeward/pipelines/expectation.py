@@ -142,6 +142,13 @@ class Verdict:
     message: str
     rows_failed: int = 0
     observed: str | None = None
+    passes: bool = False
+    """It is not as expected, and was declared to be no reason to stop."""
+
+    @property
+    def bad(self) -> bool:
+        """Whether it is a reason to stop."""
+        return self.outcome in (NO_DATA, FAILED) and not self.passes
 
 
 class Expectation(SpecModel, ABC):

@@ -150,6 +150,8 @@ class BuildResult:
     build_id: uuid.UUID | None
     pipeline: str | None
     transactions: tuple[WriteResult, ...]
+    warnings: tuple[str, ...] = ()
+    """What was found on the way, and stopped nothing."""
 
     @property
     def up_to_date(self) -> bool:
@@ -163,4 +165,5 @@ class BuildResult:
             "pipeline": self.pipeline,
             "up_to_date": self.up_to_date,
             "transactions": [each.to_json() for each in self.transactions],
+            "warnings": list(self.warnings),
         }

@@ -76,6 +76,12 @@ class DuckDBEngine(Engine):
         self._lock = Lock()
         remove_abandoned(temp_directory)
 
+    @property
+    def temp_directory(self) -> Path:
+        """See `Engine.temp_directory`."""
+        self._temp_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self._temp_directory
+
     def describe(
         self, sql: str, inputs: Mapping[str, Schema], steps: Mapping[str, str] | None = None
     ) -> dict[str, LogicalType]:

@@ -104,7 +104,8 @@ class Value(Expectation):
         value = found.values["value"]
         if value is None:
             why = "no data, 0 rows" if not found.rows else f"no data in {found.rows:,} rows"
-            return Verdict(NO_DATA, f"{why}, which {'passes' if self.on_no_data == 'pass' else 'fails'}")
+            passes = self.on_no_data == "pass"
+            return Verdict(NO_DATA, f"{why}, which {'passes' if passes else 'fails'}", passes=passes)
         observed = repr(value) if isinstance(value, float) else str(value)
         if isinstance(value, float) and math.isnan(value):
             return Verdict(FAILED, "it is NaN", observed=observed)

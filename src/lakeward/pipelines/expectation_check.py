@@ -1,0 +1,134 @@
+"""Fits what is expected to the columns of an output, when a plan is made and before a build: no data is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakeward.compute.engine import Engine
+from lakeward.errors import LakewardError, SpecError, SqlError, UnknownObject
+from lakeward.pipelines.expectation import QUARANTINE, ROWS, Expectation, RowExpectation, Scope, located_sql
+from lakeward.pipelines.expectation_spec import place_of, read_expectations
+from lakeward.pipelines.graph import Graph
+from lakeward.pipelines.origin import Path
+from lakeward.types.schema import Schema, name_key
+
+SchemaOf = Callable[[str], Schema]
+"""Returns the columns of a dataset that is no output of the pipeline, or raises UnknownObject."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What one output is expected to be.
+
+    Args:
+        dataset: the output.
+        expectations: in the order of the spec.
+        scope: what their SQL is about.
+        warnings: what is likely to be meant otherwise.
+    """
+
+    dataset: str
+    expectations: tuple[Expectation, ...]
+    scope: Scope
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def parted(self) -> dict[int, RowExpectation]:
+        """Those by which bad rows are taken out, by their position."""
+        return {
+            position: each
+            for position, each in enumerate(self.expectations)
+            if each.on_fail == QUARANTINE and isinstance(each, RowExpectation)
+        }
+
+
+def check_expectations(graph: Graph, schemas: Sequence[Schema], engine: Engine, schema_of: SchemaOf) -> list[Expected]:
+    """Return what each output of a pipeline is expected to be, checked against its columns.
+
+    Args:
+        graph: the pipeline's.
+        schemas: of its outputs.
+        engine: the one that will run the checks; describes them.
+        schema_of: finds the columns of other datasets.
+
+    Raises:
+        SpecError, SqlError: with file and line.
+    """
+    own = {
+        name_key(output.dataset): schema for output, schema in zip(graph.pipeline.spec.outputs, schemas, strict=True)
+    }
+    return [_Check(graph, index, engine, own, schema_of).expected(schema) for index, schema in enumerate(schemas)]
+
+
+class _Check:
+    """Checks the expectations of one output."""
+
+    def __init__(
+        self, graph: Graph, index: int, engine: Engine, own: Mapping[str, Schema], schema_of: SchemaOf
+    ) -> None:
+        self.graph = graph
+        self.index = index
+        self.engine = engine
+        self.own = own
+        self.schema_of = schema_of
+        self.origin = graph.pipeline.origin
+        self.output = graph.pipeline.spec.outputs[index]
+
+    def expected(self, schema: Schema) -> Expected:
+        path: Path = ("outputs", self.index, "expectations")
+        expectations = read_expectations(self.output.expectations, path, self.origin)
+        names = dict.fromkeys(each.reads for each in expectations if each.reads is not None)
+        taken = {name.casefold() for name in (*self.graph.order, ROWS)}
+        others = {name: _free(f"other{number}", taken) for number, name in enumerate(names)}
+        scope = Scope(schema, others, {})
+        warnings: list[str] = []
+        for position, each in enumerate(expectations):
+            place = place_of(each, position, self.index)
+            if each.reads is not None:
+                found = self.other(each.reads, each, place)
+                scope = Scope(schema, others, {**scope.schemas, each.reads: found})
+            if each.name == "primary_key" and not schema.primary_key:
+                raise self.refuse("the output has no 'primary_key' to expect", place, "write `primary_key: [column]`")
+            each.check_columns(scope, place, self.refuse)
+            for key, text in each.texts().items():
+                self.check_text(each, text, scope, (*place, key))
+            warnings += [f"{self.origin.at(place)}: {warning}" for warning in each.warnings()]
+        return Expected(self.output.dataset, tuple(expectations), scope, tuple(warnings))
+
+    def refuse(self, reason: str, path: Path, next_step: str | None = None) -> SpecError:
+        return self.origin.error(reason, path, next_step=next_step)
+
+    def other(self, name: str, expectation: Expectation, path: Path) -> Schema:
+        found = self.own.get(name_key(name))
+        if found is not None:
+            if expectation.on_fail == QUARANTINE:
+                raise self.refuse(
+                    f"rows can't be taken out by what {name} holds: the same build writes it",
+                    (*path, "on_fail"),
+                    "write `fail` or `warn`, or two pipelines",
+                )
+            return found
+        try:
+            return self.schema_of(name)
+        except UnknownObject as error:
+            raise self.refuse(error.message, (*path, "dataset"), error.next_step) from None
+
+    def check_text(self, expectation: Expectation, text: str, scope: Scope, path: Path) -> None:
+        """Ask the engine, whose parser may read the text otherwise than ours; beside a count, it has to aggregate."""
+        before = "SELECT (\n" if isinstance(expectation, RowExpectation) else "SELECT count(*) AS n, (\n"
+        try:
+            types = self.engine.describe(f"{before}{text}\n) AS value FROM {ROWS}", {ROWS: scope.schema})
+        except SqlError as error:
+            raise located_sql(error, text, path, self.origin, len(before)) from None
+        except LakewardError as error:
+            raise self.refuse(error.message, path, error.next_step) from None
+        wrong = expectation.check_type(types["value"])
+        if wrong is not None:
+            raise self.refuse(f"{' '.join(text.split())} {wrong}", path)
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
