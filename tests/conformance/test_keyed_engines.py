@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -85,9 +86,9 @@ def test_all_types_as_other_engines_read_them(shared: lakeward.Workspace) -> Non
     dataset.write([{**nothing, "id": number} for number in range(5)])
     dataset.write(
         [
-            {"id": 1, "d": float("nan"), "l": [], "s": {"x": None, "y": ""}, "m": "1.5"},
+            {"id": 1, "d": float("nan"), "l": [], "s": {"x": None, "y": ""}, "m": Decimal("1.50")},
             {"id": 2, "d": -0.0, "l": [None], "s": None, "m": None},
-            {"id": 9, "d": 1.0, "l": [1, 2], "s": {"x": 1, "y": None}, "m": "-0.01"},
+            {"id": 9, "d": 1.0, "l": [1, 2], "s": {"x": 1, "y": None}, "m": Decimal("-0.01")},
         ],
         "upsert",
     )

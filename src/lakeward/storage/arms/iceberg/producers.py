@@ -109,10 +109,11 @@ class _ReplaceAll(OurCommit, _OverwriteFiles):
         removed: list[ManifestEntry] = []
         for manifest in parent.manifests(io=self._io):
             for entry in manifest.fetch_manifest_entry(io=self._io, discard_deleted=True):
-                # Delete files go with their data files: without a manifest that names them they are gone.
+                self._deleted_data_files.add(entry.data_file)
+                # Delete files go with their data files, and are counted: without a manifest that names them they are
+                # gone.
                 if entry.data_file.content != DataFileContent.DATA:
                     continue
-                self._deleted_data_files.add(entry.data_file)
                 removed.append(
                     ManifestEntry.from_args(
                         status=ManifestEntryStatus.DELETED,
