@@ -291,6 +291,22 @@ def test_another_engine_compacts_meanwhile(manual: lakeward.Workspace, compactin
     assert dataset.row_count == before.num_rows + 1
 
 
+def test_partitions_stay_apart(manual: lakeward.Workspace) -> None:
+    name = f"main.compaction.d{next(_numbers)}"
+    dataset = manual.create_dataset(name, COLUMNS, ["id"], arm="iceberg", partition_by=["bucket(3, id)"])
+    for number in range(6):
+        dataset.write(rows(number * 20, 30, f"{number}"), mode="upsert")
+    before, digest = whole(dataset), dataset.digest()
+    (done,) = compact(manual, dataset)
+    assert same(whole(dataset), before) and dataset.digest() == digest and dataset.verify().equal
+    table = table_of(manual, dataset)
+    parts = [str(task.file.partition) for task in table.scan().plan_files()]
+    assert len(set(parts)) == 3 and done.files_after >= 3 and done.files > done.files_after
+    assert same(table.scan().to_arrow().select(before.column_names).sort_by("__row_id"), before)
+    dataset.write(rows(0, 200, "last"), mode="upsert")
+    assert dataset.row_count == 200 and dataset.verify().equal
+
+
 def test_files_that_differ_are_refused(manual: lakeward.Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The audit is no ornament: a rewriting that loses one row, or one value, does not become a version."""
     dataset = worn(manual)

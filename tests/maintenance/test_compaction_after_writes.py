@@ -104,16 +104,19 @@ def test_not_unless_it_is_wanted(compacting: Compacting, mode: str) -> None:
 def test_a_write_stands_though_the_compaction_fails(
     compacting: Compacting, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ws = compacting("automatic")
+    ws = compacting("automatic", None, FEW)
     dataset = made(ws)
+    tried: list[int] = []
 
     def broken(*of: object) -> None:
+        tried.append(dataset.row_count)
         raise ZeroDivisionError("of all things")
 
     monkeypatch.setattr(Compactor, "rewrite", broken)
     for number in range(33):
         append(dataset, number)
     monkeypatch.undo()
+    assert tried == [8, 16, 32], "after twice as many files each time"
     assert dataset.row_count == 33 and set(verbs(dataset)) == {"append"}
     assert f"dataset {dataset.name} was written, but not compacted: ZeroDivisionError" in caplog.text
     assert unclean(ws, [dataset.name]) == []

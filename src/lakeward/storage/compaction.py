@@ -29,6 +29,9 @@ KIND = "compact"
 ASKED, AFTER_A_WRITE = "maintain", "storage.compaction"
 """The writers that the ledger names."""
 
+MOST_PATIENCE = 6
+"""What has failed so often, or more often, is tried again after 2 to this power times the files."""
+
 log = logging.getLogger("lakeward.maintenance")
 
 
@@ -77,6 +80,7 @@ class Compaction:
         self._policy = policy
         self._mode = mode
         self._looked: dict[tuple[int, str], Gathered] = {}
+        self._failed: dict[tuple[int, str], int] = {}
 
     def asked(self, dataset_id: int, *, dry_run: bool = False) -> Iterator[Rewriting]:
         """Rewrite what is worth it of a dataset, and yield what was rewritten; in a dry run, what would be.
@@ -113,17 +117,21 @@ class Compaction:
         # Fewer than before: a write has replaced them.
         before = Gathered(min(before.data_files, now.data_files), min(before.delete_files, now.delete_files))
         self._looked[dataset_id, arm.name] = before
-        many = now.data_files - before.data_files >= self._policy.small_files
-        return many or now.delete_files - before.delete_files >= self._policy.delete_files
+        # What fails again and again must not make every write slow: it is tried after twice as many files each time.
+        patience = 2 ** min(self._failed.get((dataset_id, arm.name), 0), MOST_PATIENCE)
+        many = now.data_files - before.data_files >= self._policy.small_files * patience
+        return many or now.delete_files - before.delete_files >= self._policy.delete_files * patience
 
     def _after_write(self, dataset: DatasetRecord, arm: StorageArm) -> None:
         try:
             self._on_arm(self._tree.by_id(dataset.id), arm, self._policy, self._hasty, AFTER_A_WRITE)
+            self._failed.pop((dataset.id, arm.name), None)
         except LockTimeout:
             log.info("dataset %s is not compacted now: somebody writes to it, or waits to", dataset.name)
         except Exception as error:
             # Whatever it is: the write stands, and its caller must not be told that it failed.
             log.warning("dataset %s was written, but not compacted: %s: %s", dataset.name, type(error).__name__, error)
+            self._failed[dataset.id, arm.name] = self._failed.get((dataset.id, arm.name), 0) + 1
         now = arm.gathered(dataset.id)
         assert now is not None, "it was due"
         self._looked[dataset.id, arm.name] = now
