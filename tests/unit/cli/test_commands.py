@@ -47,6 +47,23 @@ def test_create_is_repeatable_and_refuses_another(run: Run) -> None:
         assert (ran.code, ran.out) == (2, "") and says in ran.err and "Safe: the dataset is unchanged" in ran.err
 
 
+def test_partitions_are_declared_shown_and_compared(run: Run) -> None:
+    columns = ["--columns", "id:long,ts:timestamp", "--arm", "iceberg"]
+    declared = ["--partition-by", "Bucket(16,id)", "--partition-by", "day(ts)"]
+    dry = run("dataset", "create", "a.b.c", *columns, *declared, "--dry-run")
+    assert "partitioned by bucket(16, id), day(ts)" in dry.out
+    assert run("dataset", "create", "a.b.c", *columns, *declared).code == 0
+    again = run("dataset", "create", "a.b.c", *columns, *declared)
+    assert again.code == 0 and "nothing to do" in again.out
+    other = run("dataset", "create", "a.b.c", *columns, "--partition-by", "month(ts)")
+    assert other.code == 2 and "it is partitioned by bucket(16, id), day(ts), and partitioned by month(ts)" in other.err
+    shown = run("dataset", "show", "a.b.c", "--output", "json").document
+    assert shown["partition_by"] == ["bucket(16, id)", "day(ts)"]
+    assert "bucket(16, id), day(ts)" in run("dataset", "show", "a.b.c").out
+    bad = run("dataset", "create", "a.b.d", *columns, "--partition-by", "day(id)")
+    assert bad.code == 2 and "column 'id' is a long, which day does not take" in bad.err
+
+
 @pytest.mark.parametrize(
     ("command", "says"),
     [

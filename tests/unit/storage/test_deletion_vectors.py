@@ -99,12 +99,8 @@ def upgrade(workspace: lakeward.Workspace, table: Table, change: dict[str, Any])
         )
 
 
-def delete_by_vectors(workspace: lakeward.Workspace, table: Table, vectors: dict[str, Sequence[int]]) -> int:
-    """Make a snapshot on `main` that deletes rows by deletion vectors, all of them in one Puffin file."""
-    head = table.current_snapshot()
-    assert head is not None
-    directory = Path(table.metadata_location.removeprefix("file://")).parent
-    snapshot, sequence = head.snapshot_id // 2 + 1, head.sequence_number + 1
+def write_manifest(table: Table, directory: Path, snapshot: int, vectors: dict[str, Sequence[int]]) -> Path:
+    """Write a Puffin file, and the manifest that has an entry for each vector in it."""
     target = directory / f"{uuid.uuid4()}.puffin"
     places = puffin(target, vectors)
     entries = manifest_entry_schema_with_data_file(
@@ -135,6 +131,16 @@ def delete_by_vectors(workspace: lakeward.Workspace, table: Table, vectors: dict
             }
             file = Record(*(known.get(field.name) for field in DATA_FILE_TYPE[3].fields))
             writer.write_block([Record(1, snapshot, None, None, file)])
+    return manifest
+
+
+def delete_by_vectors(workspace: lakeward.Workspace, table: Table, vectors: dict[str, Sequence[int]]) -> int:
+    """Make a snapshot on `main` that deletes rows by deletion vectors, all of them in one Puffin file."""
+    head = table.current_snapshot()
+    assert head is not None
+    directory = Path(table.metadata_location.removeprefix("file://")).parent
+    snapshot, sequence = head.snapshot_id // 2 + 1, head.sequence_number + 1
+    manifest = write_manifest(table, directory, snapshot, vectors)
     listed = {
         "manifest_path": f"file://{manifest}",
         "manifest_length": manifest.stat().st_size,
