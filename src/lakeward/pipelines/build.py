@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
-
 from lakeward.compute.engine import Engine, Input
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Window
@@ -15,16 +14,19 @@ from lakeward.control.source_windows import SourceWindows
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ComputeError, LakewardError, NameTaken, NotIncremental, StorageFull, UnknownVersion
 from lakeward.pipelines.compile import Compiled, Compiler
-from lakeward.pipelines.graph import Graph, read_graph
+from lakeward.pipelines.expectation_check import Expected
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.spec import Pipeline, strategy_classes
 from lakeward.pipelines.up_to_date import UpToDate
-from lakeward.pipelines.windows import Asked, BuildWindows, decide
 from lakeward.storage.facade import Storage
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import BuildResult, Output, ReadRequest
 from lakeward.types.conform import to_reader
 from lakeward.types.schema import Schema
+
+from lakeward.pipelines.graph import Graph, read_graph
+from lakeward.pipelines.guard import Guard, all_rows
+from lakeward.pipelines.windows import Asked, BuildWindows, decide
 
 WRITER = "pipeline.output"
 READER = "pipeline.source"
@@ -52,6 +54,10 @@ class _Failure:
 
     raised: LakewardError | None = None
 
+    def note(self, pipeline: Pipeline, dataset: DatasetRecord, error: LakewardError) -> None:
+        """Take note of an error of a later step, unless it is that of an earlier one."""
+        self.raised = self.raised or _named(error, pipeline, dataset)
+
 
 @dataclass
 class Builder:
@@ -62,6 +68,7 @@ class Builder:
         engine: runs the queries.
         up_to_date: says which pipelines have nothing to do.
         source_windows: says how far outputs have read, and what happened to sources since.
+        guard: judges what is built.
         progress: called for every batch of rows.
     """
 
@@ -72,6 +79,7 @@ class Builder:
     engine: Engine
     up_to_date: UpToDate
     source_windows: SourceWindows
+    guard: Guard
     progress: Progress | None = None
     writers: dict[str, str] = field(default_factory=dict)
     """The applied pipeline that writes a dataset, by the dataset's name: for errors."""
@@ -90,6 +98,7 @@ class Builder:
             SchemaError: an output's dataset exists with other columns.
             ComputeError: a query failed while it ran; nothing was written.
             NotIncremental: an output requires a delta, and can't have one.
+            ExpectationFailed: the rows are not as expected; no output was changed.
         """
         graph = read_graph(pipeline)
         sources = {name: self.tree.dataset(name) for name in pipeline.sources.values()}
@@ -102,17 +111,19 @@ class Builder:
         compiler = Compiler(graph, self.engine, {name: record.schema for name, record in sources.items()})
         # All of them are described before a dataset is created, so that a wrong one leaves nothing behind.
         needed = [output_schema(graph, index, compiler) for index in range(len(pipeline.spec.outputs))]
+        expected = self.guard.expected(graph, needed)
         windows = self.windows(graph, fingerprint, sources, versions, full=full)
         for output, each in zip(pipeline.spec.outputs, windows, strict=True):
             if each.rebuild and output.require_incremental and not full:
                 raise _not_incremental(pipeline, output.dataset, each.reason)
         failure = _Failure()
         outputs = [
-            self._output(graph, index, schema, compiler, sources, windows[index], fingerprint, failure)
+            self._output(graph, index, schema, compiler, sources, windows[index], expected[index], fingerprint, failure)
             for index, schema in enumerate(needed)
         ]
         try:
-            return self.storage.build(outputs, writer=WRITER, pipeline=pipeline.name)
+            run = partial(self.storage.build, writer=WRITER, pipeline=pipeline.name)
+            return self.guard.build(pipeline.name, outputs, expected, versions, partial(failure.note, pipeline), run)
         except Exception as error:
             if failure.raised is not None and failure.raised is not error:
                 raise failure.raised from error
@@ -180,6 +191,7 @@ class Builder:
         compiler: Compiler,
         sources: Mapping[str, DatasetRecord],
         windows: BuildWindows,
+        expected: Expected,
         fingerprint: str,
         failure: _Failure,
     ) -> Output:
@@ -191,7 +203,7 @@ class Builder:
         return Output(
             dataset,
             strategy.verb(rebuild=windows.rebuild),
-            partial(self._rows, graph.pipeline, dataset, compiled, read, failure),
+            partial(self._rows, graph.pipeline, all_rows(dataset, expected), compiled, read, failure),
             allow_empty=output.allow_empty,
             windows={record.id: window for record, window in read.values()},
             fingerprint=fingerprint,

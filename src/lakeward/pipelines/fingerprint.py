@@ -7,13 +7,29 @@ import json
 from collections.abc import Mapping
 
 from lakeward.compute.sql import canonical, check_predicate
+from lakeward.pipelines.expectation import QUARANTINE
+from lakeward.pipelines.expectation_spec import read_expectations
 from lakeward.pipelines.nodes import JoinNode, SourceNode, SplitNode, TransformNode
 from lakeward.pipelines.spec import Pipeline
 
+_JUDGING = "expectations of "
+
 
 def fingerprint(pipeline: Pipeline) -> str:
-    """Return the hash of `parts`, in hexadecimal."""
-    text = json.dumps(parts(pipeline), sort_keys=True, ensure_ascii=False)
+    """Return the hash of `parts`, in hexadecimal; behind a dash, another one of those that only judge the rows."""
+    every = parts(pipeline)
+    judging = {part: text for part, text in every.items() if part.startswith(_JUDGING)}
+    hashed = _hash({part: text for part, text in every.items() if part not in judging})
+    return f"{hashed}-{_hash(judging)[:16]}" if judging else hashed
+
+
+def same_rows(one: str, other: str) -> bool:
+    """Say whether two fingerprints are of pipelines that make equal rows of equal sources."""
+    return one.partition("-")[0] == other.partition("-")[0]
+
+
+def _hash(facts: Mapping[str, str]) -> str:
+    text = json.dumps(facts, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -41,6 +57,14 @@ def parts(pipeline: Pipeline) -> dict[str, str]:
             "allow_empty": output.allow_empty,
         }
         found[f"output {output.dataset}"] = json.dumps(output_facts, sort_keys=True, ensure_ascii=False)
+        for part, parting in ((f"{_JUDGING}{output.dataset}", False), (f"quarantine of {output.dataset}", True)):
+            judged = [
+                [each.on_fail, each.definition()]
+                for each in read_expectations(output.expectations, (), pipeline.origin)
+                if (each.on_fail == QUARANTINE) is parting
+            ]
+            if judged:
+                found[part] = json.dumps(judged, ensure_ascii=False)
     return found
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lakeward.compute.sql import Query, analyse, check_predicate
 from lakeward.errors import SpecError, SqlError
+from lakeward.pipelines.expectation_spec import read_expectations
 from lakeward.pipelines.nodes import JoinNode, Node, SplitNode, TransformNode, names_of
 from lakeward.pipelines.spec import OutputSpec, Pipeline
 from lakeward.types.schema import name_key
@@ -108,6 +109,7 @@ def order_pipelines(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
         name: tuple(
             sorted(
                 {writer[name_key(source)][0].name for source in pipeline.sources.values() if name_key(source) in writer}
+                | {writer[name_key(known)][0].name for known in _known(pipeline) if name_key(known) in writer} - {name}
             )
         )
         for name, pipeline in by_name.items()
@@ -121,6 +123,12 @@ def order_pipelines(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
             pipelines=circle,
         )
     return [by_name[name] for name in order]
+
+
+def _known(pipeline: Pipeline) -> set[str]:
+    """Return the datasets that a pipeline's expectations read."""
+    outputs = [output.expectations for output in pipeline.spec.outputs]
+    return {each.reads for data in outputs for each in read_expectations(data, (), pipeline.origin) if each.reads}
 
 
 def _needed(name: str, order: Sequence[str], reads: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
-
 from lakeward.compute.engine import Engine
 from lakeward.control.expectation_results import ExpectationResults
 from lakeward.control.ledger import Ledger
@@ -15,11 +14,12 @@ from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import LakewardError, NameTaken
 from lakeward.pipelines.audit import READER, BuildAudit
 from lakeward.pipelines.expectation_check import Expected, check_expectations
-from lakeward.pipelines.graph import Graph
 from lakeward.pipelines.quarantine import Apart, check_quarantine
 from lakeward.storage.facade import Storage
 from lakeward.storage.requests import BuildResult, Output, ReadRequest
 from lakeward.types.schema import Schema, name_key
+
+from lakeward.pipelines.graph import Graph
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Guard:
         outputs: Sequence[Output],
         expected: Sequence[Expected],
         versions: Mapping[int, int],
-        noted: Callable[[LakewardError], None],
+        noted: Callable[[DatasetRecord, LakewardError], None],
         run: Callable[[Sequence[Output]], BuildResult],
     ) -> BuildResult:
         """Run a build under guard.
@@ -79,8 +79,8 @@ class Guard:
                 guarded.append(audit.guard(output, each))
                 continue
             opened = {name: partial(self._open, record, version) for name, (record, version) in others.items()}
-            schema, name = output.dataset.schema, output.dataset.name
-            apart = Apart(output.rows, each, schema, name, engine=self.engine, others=opened, noted=noted)
+            schema, name, told = output.dataset.schema, output.dataset.name, partial(noted, output.dataset)
+            apart = Apart(output.rows, each, schema, name, engine=self.engine, others=opened, noted=told)
             guarded.append(audit.guard(replace(output, rows=apart.good_rows), each, apart))
             quarantines.append(Output(self._quarantine(output.dataset, apart, pipeline), "append", apart.bad_rows))
         result = run([*guarded, *quarantines])

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lakeward.compute.engine import Engine
+from lakeward.compute.pitfalls import null_traps
 from lakeward.control.tree import DatasetRecord
 from lakeward.errors import UnknownObject
 from lakeward.pipelines.compile import Compiler
-from lakeward.pipelines.fingerprint import differences, fingerprint, parts
-from lakeward.pipelines.graph import Graph, order_pipelines, read_graph
+from lakeward.pipelines.expectation_check import check_expectations
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.project import Project
 from lakeward.pipelines.registry import Applied
 from lakeward.pipelines.spec import Pipeline
 from lakeward.types.schema import Schema, name_key
+
+from lakeward.pipelines.fingerprint import differences, fingerprint, parts
+from lakeward.pipelines.graph import Graph, order_pipelines, read_graph
 
 ADDED, CHANGED, REMOVED, UNCHANGED = "added", "changed", "removed", "unchanged"
 _SIGNS = {ADDED: "+", CHANGED: "~", REMOVED: "-", UNCHANGED: " "}
@@ -127,7 +130,21 @@ class _Planner:
             compiler = Compiler(graph, self.engine, schemas)
             outputs = [self.output(graph, index, compiler, change) for index in range(len(pipeline.spec.outputs))]
             warnings += [f"node {name!r} is used by no output" for name in graph.unused]
+            warnings += self.warnings(graph)
             yield PipelinePlan(pipeline.name, change, reason, pipeline.origin.file, tuple(outputs), tuple(warnings))
+
+    def warnings(self, graph: Graph) -> list[str]:
+        """Return what is likely to be meant otherwise, after checking what is expected of the outputs."""
+        found = [f"node {name!r}: {trap}" for name, query in graph.queries.items() for trap in null_traps(query.text)]
+        schemas = [self.to_be_written[name_key(output.dataset)] for output in graph.pipeline.spec.outputs]
+        for expected in check_expectations(graph, schemas, self.engine, self.schema):
+            found += expected.warnings
+        return found
+
+    def schema(self, name: str) -> Schema:
+        """Return the columns that a dataset has, or is to have."""
+        written = self.to_be_written.get(name_key(name))
+        return written if written is not None else self.catalog.dataset(name).schema
 
     def change(self, pipeline: Pipeline) -> tuple[str, str]:
         stored = self.applied.get(pipeline.name)

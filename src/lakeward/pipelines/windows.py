@@ -19,11 +19,13 @@ from dataclasses import dataclass
 
 from lakeward.control.records import Window
 from lakeward.control.source_windows import Happened, LastBuild
-from lakeward.pipelines.graph import Graph
 from lakeward.pipelines.linear import LINEAR, linearity
 from lakeward.pipelines.nodes import SourceNode
 from lakeward.pipelines.spec import OutputSpec
 from lakeward.pipelines.strategy import Strategy
+
+from lakeward.pipelines.fingerprint import same_rows
+from lakeward.pipelines.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def _against(graph: Graph, output: OutputSpec, strategy: Strategy, asked: Asked)
         return "asked for in full"
     if not strategy.takes_delta:
         return f"{strategy.name} needs every row"
-    if last.fingerprint != asked.fingerprint:
+    if not same_rows(last.fingerprint, asked.fingerprint):
         return "the pipeline is not the one of the last build"
     if set(last.watermarks) != {asked.ids[dataset] for dataset in sources.values()}:
         return "the last build read other datasets"
