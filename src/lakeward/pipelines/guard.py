@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
+
 from lakeward.compute.engine import Engine
 from lakeward.control.expectation_results import ExpectationResults
 from lakeward.control.ledger import Ledger
@@ -14,12 +15,11 @@ from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import LakewardError, NameTaken
 from lakeward.pipelines.audit import READER, BuildAudit
 from lakeward.pipelines.expectation_check import Expected, check_expectations
+from lakeward.pipelines.graph import Graph
 from lakeward.pipelines.quarantine import Apart, check_quarantine
 from lakeward.storage.facade import Storage
 from lakeward.storage.requests import BuildResult, Output, ReadRequest
 from lakeward.types.schema import Schema, name_key
-
-from lakeward.pipelines.graph import Graph
 
 
 @dataclass

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 
 from lakeward.control.records import Window
 from lakeward.control.source_windows import Happened, LastBuild
+from lakeward.pipelines.fingerprint import same_rows
+from lakeward.pipelines.graph import Graph
 from lakeward.pipelines.linear import LINEAR, linearity
 from lakeward.pipelines.nodes import SourceNode
 from lakeward.pipelines.spec import OutputSpec
 from lakeward.pipelines.strategy import Strategy
-
-from lakeward.pipelines.fingerprint import same_rows
-from lakeward.pipelines.graph import Graph
 
 
 @dataclass(frozen=True)
