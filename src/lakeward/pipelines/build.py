@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
+
 from lakeward.compute.engine import Engine, Input
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Window
@@ -15,18 +16,17 @@ from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ComputeError, LakewardError, NameTaken, NotIncremental, StorageFull, UnknownVersion
 from lakeward.pipelines.compile import Compiled, Compiler
 from lakeward.pipelines.expectation_check import Expected
+from lakeward.pipelines.graph import Graph, read_graph
+from lakeward.pipelines.guard import Guard, all_rows
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.spec import Pipeline, strategy_classes
 from lakeward.pipelines.up_to_date import UpToDate
+from lakeward.pipelines.windows import Asked, BuildWindows, decide
 from lakeward.storage.facade import Storage
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import BuildResult, Output, ReadRequest
 from lakeward.types.conform import to_reader
 from lakeward.types.schema import Schema
-
-from lakeward.pipelines.graph import Graph, read_graph
-from lakeward.pipelines.guard import Guard, all_rows
-from lakeward.pipelines.windows import Asked, BuildWindows, decide
 
 WRITER = "pipeline.output"
 READER = "pipeline.source"

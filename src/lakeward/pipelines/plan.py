@@ -12,14 +12,13 @@ from lakeward.control.tree import DatasetRecord
 from lakeward.errors import UnknownObject
 from lakeward.pipelines.compile import Compiler
 from lakeward.pipelines.expectation_check import check_expectations
+from lakeward.pipelines.fingerprint import differences, fingerprint, parts
+from lakeward.pipelines.graph import Graph, order_pipelines, read_graph
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.project import Project
 from lakeward.pipelines.registry import Applied
 from lakeward.pipelines.spec import Pipeline
 from lakeward.types.schema import Schema, name_key
-
-from lakeward.pipelines.fingerprint import differences, fingerprint, parts
-from lakeward.pipelines.graph import Graph, order_pipelines, read_graph
 
 ADDED, CHANGED, REMOVED, UNCHANGED = "added", "changed", "removed", "unchanged"
 _SIGNS = {ADDED: "+", CHANGED: "~", REMOVED: "-", UNCHANGED: " "}

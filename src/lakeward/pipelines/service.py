@@ -14,20 +14,19 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.source_windows import SourceWindows
 from lakeward.control.tree import Tree
 from lakeward.errors import SpecError, UnknownObject
-from lakeward.pipelines.project import Project, load_project
-from lakeward.pipelines.registry import Applied, Registry
-from lakeward.pipelines.spec import OutputSpec, Pipeline
-from lakeward.pipelines.up_to_date import UpToDate
-from lakeward.storage.facade import Storage
-from lakeward.storage.recovery import Recovery
-from lakeward.storage.requests import BuildResult
-from lakeward.types.schema import name_key
-
 from lakeward.pipelines.build import Builder, Progress
 from lakeward.pipelines.graph import order_pipelines, read_graph
 from lakeward.pipelines.guard import Guard
 from lakeward.pipelines.plan import ADDED, CHANGED, REMOVED, Plan, make_plan
+from lakeward.pipelines.project import Project, load_project
+from lakeward.pipelines.registry import Applied, Registry
+from lakeward.pipelines.spec import OutputSpec, Pipeline
+from lakeward.pipelines.up_to_date import UpToDate
 from lakeward.pipelines.windows import BuildWindows
+from lakeward.storage.facade import Storage
+from lakeward.storage.recovery import Recovery
+from lakeward.storage.requests import BuildResult
+from lakeward.types.schema import name_key
 
 
 class Pipelines:
