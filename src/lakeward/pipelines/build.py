@@ -18,8 +18,10 @@ from lakeward.pipelines.compile import Compiled, Compiler
 from lakeward.pipelines.expectation_check import Expected
 from lakeward.pipelines.graph import Graph, read_graph
 from lakeward.pipelines.guard import Guard, all_rows
+from lakeward.pipelines.models.registered import ModelCatalog
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.spec import Pipeline, strategy_classes
+from lakeward.pipelines.stages import Reads, Stages
 from lakeward.pipelines.up_to_date import UpToDate
 from lakeward.pipelines.windows import Asked, BuildWindows, decide
 from lakeward.storage.facade import Storage
@@ -69,6 +71,8 @@ class Builder:
         up_to_date: says which pipelines have nothing to do.
         source_windows: says how far outputs have read, and what happened to sources since.
         guard: judges what is built.
+        models: where models are looked up.
+        stages: makes what runs the queries and models of one build.
         progress: called for every batch of rows.
     """
 
@@ -80,6 +84,8 @@ class Builder:
     up_to_date: UpToDate
     source_windows: SourceWindows
     guard: Guard
+    models: ModelCatalog
+    stages: Callable[[], Stages]
     progress: Progress | None = None
     writers: dict[str, str] = field(default_factory=dict)
     """The applied pipeline that writes a dataset, by the dataset's name: for errors."""
@@ -108,7 +114,7 @@ class Builder:
             for dataset_id in standing.unpublished:
                 self.recovery.recover(dataset_id)
             return BuildResult(None, pipeline.name, ())
-        compiler = Compiler(graph, self.engine, {name: record.schema for name, record in sources.items()})
+        compiler = Compiler(graph, self.engine, {name: record.schema for name, record in sources.items()}, self.models)
         # All of them are described before a dataset is created, so that a wrong one leaves nothing behind.
         needed = [output_schema(graph, index, compiler) for index in range(len(pipeline.spec.outputs))]
         expected = self.guard.expected(graph, needed)
@@ -117,17 +123,31 @@ class Builder:
             if each.rebuild and output.require_incremental and not full:
                 raise _not_incremental(pipeline, output.dataset, each.reason)
         failure = _Failure()
-        outputs = [
-            self._output(graph, index, schema, compiler, sources, windows[index], expected[index], fingerprint, failure)
-            for index, schema in enumerate(needed)
-        ]
+        stages = self.stages()
         try:
+            outputs = [
+                self._output(
+                    graph,
+                    index,
+                    schema,
+                    compiler,
+                    sources,
+                    windows[index],
+                    expected[index],
+                    fingerprint,
+                    stages,
+                    failure,
+                )
+                for index, schema in enumerate(needed)
+            ]
             run = partial(self.storage.build, writer=WRITER, pipeline=pipeline.name)
             return self.guard.build(pipeline.name, outputs, expected, versions, partial(failure.note, pipeline), run)
         except Exception as error:
             if failure.raised is not None and failure.raised is not error:
                 raise failure.raised from error
             raise
+        finally:
+            stages.close()
 
     def explain(self, pipeline: Pipeline, fingerprint: str, *, full: bool = False) -> list[BuildWindows]:
         """Return what a build of each output would read now, and why; the arguments are those of `build`."""
@@ -193,17 +213,19 @@ class Builder:
         windows: BuildWindows,
         expected: Expected,
         fingerprint: str,
+        stages: Stages,
         failure: _Failure,
     ) -> Output:
         output = graph.pipeline.spec.outputs[index]
         compiled = compiler.compile(output)
+        stages.expect(compiled)
         dataset = self._dataset(graph, index, schema)
         strategy = strategy_classes()[output.strategy]()
         read = {node: (sources[name], windows.sources[node].window) for node, name in compiled.sources.items()}
         return Output(
             dataset,
             strategy.verb(rebuild=windows.rebuild),
-            partial(self._rows, graph.pipeline, all_rows(dataset, expected), compiled, read, failure),
+            partial(self._rows, graph.pipeline, all_rows(dataset, expected), compiled, read, stages, failure),
             allow_empty=output.allow_empty,
             windows={record.id: window for record, window in read.values()},
             fingerprint=fingerprint,
@@ -232,6 +254,7 @@ class Builder:
         dataset: DatasetRecord,
         compiled: Compiled,
         read: Mapping[str, tuple[DatasetRecord, Window]],
+        stages: Stages,
         failure: _Failure,
     ) -> pa.RecordBatchReader:
         """Start the compute of one output, in the dataset's Arrow schema."""
@@ -243,8 +266,9 @@ class Builder:
         inputs = {
             node: Input(record.schema, partial(opened, record, window)) for node, (record, window) in read.items()
         }
+        windows = {node: window for node, (_, window) in read.items()}
         try:
-            result = self.engine.run(compiled.sql, inputs)
+            result = stages.run(compiled, Reads(inputs, windows, dataset.schema.primary_key))
             rows = pa.RecordBatchReader.from_batches(result.schema, self._counted(result, pipeline, dataset, failure))
             return to_reader(rows, dataset.schema, dataset=dataset.name)
         except LakewardError as error:

@@ -1,14 +1,20 @@
-"""Makes one query of a pipeline output: each node that it needs becomes a common table expression."""
+"""Makes one query of a pipeline output: each node that it needs becomes a common table expression.
+
+A model is no SQL. It ends a query and begins another one: what it reads is a query of its own, and its rows are an
+input of the next one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from lakeward.compute.engine import Engine
 from lakeward.errors import LakewardError, SchemaError, SqlError
 from lakeward.pipelines.graph import Graph
-from lakeward.pipelines.nodes import JoinNode, SplitNode
+from lakeward.pipelines.models.binding import BoundModel, bind
+from lakeward.pipelines.models.registered import ModelCatalog, NoModels
+from lakeward.pipelines.nodes import JoinNode, ModelNode, SplitNode
 from lakeward.pipelines.spec import OutputSpec
 from lakeward.types.logical import LogicalType
 from lakeward.types.quoting import duckdb_name
@@ -17,10 +23,46 @@ from lakeward.types.schema import Schema
 
 @dataclass(frozen=True)
 class Compiled:
-    """The query of one output, and the datasets that it reads by the names of their source nodes."""
+    """The query of one name, an output's or one that a model reads.
 
-    sql: str
+    Args:
+        name: whose rows it gives.
+        steps: the beginning of its text: the queries that it consists of.
+        sources: the datasets that it is made from by the names of their source nodes, also those that models on the way
+            read.
+        reads: the sources that the query itself reads.
+        stages: the models that the query itself reads, by the names of their nodes.
+    """
+
+    name: str
+    steps: str
     sources: Mapping[str, str]
+    reads: tuple[str, ...] = ()
+    stages: Mapping[str, Stage] = field(default_factory=dict)
+
+    @property
+    def sql(self) -> str:
+        """The query of all columns."""
+        return f"{self.steps}SELECT * FROM {duckdb_name(self.name)}"
+
+    def selecting(self, columns: Sequence[str]) -> str:
+        """Return the query of some columns."""
+        return f"{self.steps}SELECT {', '.join(map(duckdb_name, columns))} FROM {duckdb_name(self.name)}"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A model between two queries.
+
+    Args:
+        model: the node, bound to its model.
+        input: the query of the rows that it gets.
+        schema: what it gives: the columns of its input, and the outputs of the model.
+    """
+
+    model: BoundModel
+    input: Compiled
+    schema: Schema
 
 
 class Compiler:
@@ -30,13 +72,18 @@ class Compiler:
         graph: the pipeline's.
         engine: the one that will run it; describes queries, and reads no data.
         schemas: of the datasets that it reads, by full name.
+        models: where its models are looked up; None: there are none.
     """
 
-    def __init__(self, graph: Graph, engine: Engine, schemas: Mapping[str, Schema]) -> None:
+    def __init__(
+        self, graph: Graph, engine: Engine, schemas: Mapping[str, Schema], models: ModelCatalog | None = None
+    ) -> None:
         self._graph = graph
         self._engine = engine
         self._schemas = schemas
+        self._models = models or NoModels()
         self._texts: dict[str, str] = {}
+        self._stages: dict[str, Stage] = {}
 
     def compile(self, output: OutputSpec) -> Compiled:
         """Return the query of an output.
@@ -46,12 +93,18 @@ class Compiler:
         none can break out.
 
         Raises:
-            SqlError, SchemaError: see `describe`.
+            SqlError, SchemaError, SpecError: see `describe`.
         """
-        texts = self._steps(output.from_)
-        steps = [f"{duckdb_name(name)} AS (\n{text}\n)" for name, text in texts.items()]
+        return self._compiled(output.from_)
+
+    def _compiled(self, name: str) -> Compiled:
+        steps = [f"{duckdb_name(step)} AS (\n{text}\n)" for step, text in self._steps(name).items()]
         start = "WITH " + ",\n".join(steps) + "\n" if steps else ""
-        return Compiled(f"{start}SELECT * FROM {duckdb_name(output.from_)}", self._graph.sources(output))
+        datasets = self._graph.pipeline.sources
+        sources = {each: datasets[each] for each in self._graph.needed(name) if each in datasets}
+        below = self._below(name)
+        stages = {each: self._stage(each) for each in below if self._is_model(each)}
+        return Compiled(name, start, sources, tuple(each for each in below if each in datasets), stages)
 
     def describe(self, output: OutputSpec) -> dict[str, LogicalType]:
         """Return the columns that an output's query gives, without reading data.
@@ -59,13 +112,17 @@ class Compiler:
         Raises:
             SqlError: a query is wrong, with file, line, node and a caret.
             SchemaError: the result's columns can't be those of a dataset.
+            SpecError: a model is not there, or takes or gives something else, with file and line.
         """
         return self._columns(output.from_)
 
     def _columns(self, name: str) -> dict[str, LogicalType]:
+        if self._is_model(name):
+            return {column.name: column.type for column in self._stage(name).schema.columns}
         sources = self._graph.pipeline.sources
-        needed = self._graph.needed(name)
-        inputs = {each: self._schemas[sources[each]] for each in needed if each in sources}
+        below = self._below(name)
+        inputs = {each: self._schemas[sources[each]] for each in below if each in sources}
+        inputs |= {each: self._stage(each).schema for each in below if self._is_model(each)}
         steps = self._steps(name)
         final = steps.pop(name, f"SELECT * FROM {duckdb_name(name)}")
         try:
@@ -74,9 +131,37 @@ class Compiler:
             raise self._located(error, str(error.fields.get("step") or name)) from None
 
     def _steps(self, name: str) -> dict[str, str]:
-        """Return the texts of the names that `name` needs, in order; a source has none."""
-        needed = self._graph.needed(name)
-        return {each: self._text(each) for each in needed if each not in self._graph.pipeline.sources}
+        """Return the texts of the names that `name` consists of, in order; a source or a model has none."""
+        inputs = self._graph.pipeline.sources
+        return {each: self._text(each) for each in self._below(name) if each not in inputs and not self._is_model(each)}
+
+    def _is_model(self, name: str) -> bool:
+        return isinstance(self._graph.node(name), ModelNode)
+
+    def _below(self, name: str) -> tuple[str, ...]:
+        """Return the names that the query of `name` consists of, in order, down to sources and models."""
+        wanted = {name}
+        for each in reversed(self._graph.order):
+            if each in wanted and not self._is_model(each):
+                wanted.update(self._graph.reads[each])
+        return tuple(each for each in self._graph.order if each in wanted)
+
+    def _stage(self, name: str) -> Stage:
+        """Return the stage of a model node; one for all that read it, so that they can share its rows."""
+        if name not in self._stages:
+            node, origin = self._graph.node(name), self._graph.pipeline.origin
+            assert isinstance(node, ModelNode)
+            columns = self._columns(node.model.input)
+            bound = bind(name, node, columns, self._models, origin)
+            gives = {**columns, **{output.name: type_ for output, type_ in bound.outputs}}
+            try:
+                schema = Schema.declare(gives)
+            except SchemaError as error:
+                raise origin.error(
+                    f"node {name}: {error.message}", ("nodes", name), next_step=error.next_step
+                ) from None
+            self._stages[name] = Stage(bound, self._compiled(node.model.input), schema)
+        return self._stages[name]
 
     def _text(self, name: str) -> str:
         if name not in self._texts:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from lakeward.compute.sql import canonical, check_predicate
 from lakeward.pipelines.expectation import QUARANTINE
 from lakeward.pipelines.expectation_spec import read_expectations
-from lakeward.pipelines.nodes import JoinNode, SourceNode, SplitNode, TransformNode
+from lakeward.pipelines.nodes import JoinNode, ModelNode, SourceNode, SplitNode, TransformNode
 from lakeward.pipelines.spec import Pipeline
 
 _JUDGING = "expectations of "
@@ -47,6 +47,10 @@ def parts(pipeline: Pipeline) -> dict[str, str]:
             found[f"node {name}"] = json.dumps(facts, sort_keys=True, ensure_ascii=False)
         elif isinstance(node, JoinNode):
             found[f"node {name}"] = json.dumps(node.join.model_dump(), sort_keys=True, ensure_ascii=False)
+        elif isinstance(node, ModelNode):
+            # A version of a model never changes, and how many rows it gets at a time changes no prediction.
+            model = node.model.model_dump(exclude={"batch_rows"})
+            found[f"node {name}"] = json.dumps(model, sort_keys=True, ensure_ascii=False)
         elif isinstance(node, TransformNode):
             found[f"node {name}"] = canonical(node.transform)
     for output in pipeline.spec.outputs:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lakeward.compute.sql import Query, analyse, check_predicate
 from lakeward.errors import SpecError, SqlError
 from lakeward.pipelines.expectation_spec import read_expectations
-from lakeward.pipelines.nodes import JoinNode, Node, SplitNode, TransformNode, names_of
+from lakeward.pipelines.nodes import JoinNode, ModelNode, Node, SplitNode, TransformNode, names_of
 from lakeward.pipelines.spec import OutputSpec, Pipeline
 from lakeward.types.schema import name_key
 
@@ -74,6 +74,8 @@ def read_graph(pipeline: Pipeline) -> Graph:
             except SqlError as error:
                 raise pipeline.sql_error(name, error) from None
             read = (node.split.input,)
+        elif isinstance(node, ModelNode):
+            read = (node.model.input,)
         reads |= dict.fromkeys(names_of(name, node), read)
     order, circle = _sorted(reads)
     if circle:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from lakeward.types.quoting import duckdb_name
 
@@ -104,17 +105,44 @@ class SplitNode(SpecModel):
         return {self.split.true: f"{start} {holds}", self.split.false: f"{start} NOT {holds}"}
 
 
+class Predicted(SpecModel):
+    """What a model node predicts, from which features. A list of features means columns of the same names."""
+
+    input: str
+    model: str
+    features: dict[str, str]
+    outputs: dict[str, str]
+    batch_rows: int = Field(default=65_536, ge=1)
+
+    @field_validator("features", mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        if not isinstance(value, list):
+            return value
+        if not all(isinstance(each, str) for each in value) or len(set(value)) < len(value):
+            raise PydanticCustomError("features", "a list of different names, or a mapping of features to columns")
+        return {each: each for each in value}
+
+
+class ModelNode(SpecModel):
+    """Gives the rows of a node with the outputs of a model as columns more."""
+
+    kind: ClassVar[str] = "model"
+    model: Predicted
+
+
 def names_of(name: str, node: Node) -> tuple[str, ...]:
     """Return the names under which other nodes read a node: its own, or those of a split's two sides."""
     return (node.split.true, node.split.false) if isinstance(node, SplitNode) else (name,)
 
 
-Node = SourceNode | TransformNode | JoinNode | SplitNode
+Node = SourceNode | TransformNode | JoinNode | SplitNode | ModelNode
 
-NODES: tuple[type[SourceNode] | type[TransformNode] | type[JoinNode] | type[SplitNode], ...] = (
+NODES: tuple[type[Node], ...] = (
     SourceNode,
     TransformNode,
     JoinNode,
     SplitNode,
+    ModelNode,
 )
 """Every kind of node, in the order of the documentation."""

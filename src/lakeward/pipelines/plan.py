@@ -14,6 +14,7 @@ from lakeward.pipelines.compile import Compiler
 from lakeward.pipelines.expectation_check import check_expectations
 from lakeward.pipelines.fingerprint import differences, fingerprint, parts
 from lakeward.pipelines.graph import Graph, order_pipelines, read_graph
+from lakeward.pipelines.models.registered import ModelCatalog
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.project import Project
 from lakeward.pipelines.registry import Applied
@@ -102,23 +103,32 @@ class Plan:
                 yield f"    warning: {warning}"
 
 
-def make_plan(project: Project, applied: Mapping[str, Applied], catalog: Catalog, engine: Engine) -> Plan:
-    """Compare a project with what is applied, after checking all of it.
+def make_plan(
+    project: Project,
+    applied: Mapping[str, Applied],
+    catalog: Catalog,
+    engine: Engine,
+    models: ModelCatalog | None = None,
+) -> Plan:
+    """Compare a project with what is applied, after checking all of it. Without `models` there are none.
 
     Raises:
         SpecError, SqlError, SchemaError: with file and line: an unknown source, a wrong query, two writers of one
             dataset, a circle, an output whose dataset exists with other columns.
     """
-    return Plan((*_Planner(applied, catalog, engine).plan(project.pipelines), *_removed(project, applied)))
+    return Plan((*_Planner(applied, catalog, engine, models).plan(project.pipelines), *_removed(project, applied)))
 
 
 class _Planner:
     """Plans pipelines in their order, so that one may read what an earlier one is yet to create."""
 
-    def __init__(self, applied: Mapping[str, Applied], catalog: Catalog, engine: Engine) -> None:
+    def __init__(
+        self, applied: Mapping[str, Applied], catalog: Catalog, engine: Engine, models: ModelCatalog | None
+    ) -> None:
         self.applied = applied
         self.catalog = catalog
         self.engine = engine
+        self.models = models
         self.to_be_written: dict[str, Schema] = {}
 
     def plan(self, pipelines: Sequence[Pipeline]) -> Iterator[PipelinePlan]:
@@ -126,7 +136,7 @@ class _Planner:
             graph = read_graph(pipeline)
             change, reason = self.change(pipeline)
             schemas, warnings = self.sources(graph)
-            compiler = Compiler(graph, self.engine, schemas)
+            compiler = Compiler(graph, self.engine, schemas, self.models)
             outputs = [self.output(graph, index, compiler, change) for index in range(len(pipeline.spec.outputs))]
             warnings += [f"node {name!r} is used by no output" for name in graph.unused]
             warnings += self.warnings(graph)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lakeward.compute.engine import Engine
@@ -17,10 +17,12 @@ from lakeward.errors import SpecError, UnknownObject
 from lakeward.pipelines.build import Builder, Progress
 from lakeward.pipelines.graph import order_pipelines, read_graph
 from lakeward.pipelines.guard import Guard
+from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.plan import ADDED, CHANGED, REMOVED, Plan, make_plan
 from lakeward.pipelines.project import Project, load_project
 from lakeward.pipelines.registry import Applied, Registry
 from lakeward.pipelines.spec import OutputSpec, Pipeline
+from lakeward.pipelines.stages import Stages
 from lakeward.pipelines.up_to_date import UpToDate
 from lakeward.pipelines.windows import BuildWindows
 from lakeward.storage.facade import Storage
@@ -35,6 +37,8 @@ class Pipelines:
     Args:
         tree, ledger, storage, recovery, database: of the workspace.
         engine: describes and runs the queries.
+        models: the registered ones.
+        stages: makes what runs the queries and models of one build.
     """
 
     def __init__(
@@ -45,6 +49,8 @@ class Pipelines:
         recovery: Recovery,
         engine: Engine,
         database: Database,
+        models: Models,
+        stages: Callable[[], Stages],
     ) -> None:
         self._tree = tree
         self._ledger = ledger
@@ -52,6 +58,8 @@ class Pipelines:
         self._recovery = recovery
         self._engine = engine
         self._database = database
+        self._models = models
+        self._stages = stages
         self._registry = Registry(database)
         self._up_to_date = UpToDate(tree, LastWrites(database))
 
@@ -73,7 +81,7 @@ class Pipelines:
         Raises:
             SpecError, SqlError, SchemaError: the project is wrong, with file and line.
         """
-        return make_plan(project, self._registry.applied(), self._tree, self._engine)
+        return make_plan(project, self._registry.applied(), self._tree, self._engine, self._models)
 
     def apply(self, project: Project, actor: str = "api") -> Plan:
         """Store the project's pipelines, and remove those that it no longer has; their datasets stay.
@@ -146,6 +154,8 @@ class Pipelines:
             self._up_to_date,
             SourceWindows(self._database),
             Guard(self._tree, self._ledger, self._storage, self._engine, ExpectationResults(self._database)),
+            self._models,
+            self._stages,
             progress,
             {output.dataset: each.name for each, _ in readable for output in each.spec.outputs},
         )

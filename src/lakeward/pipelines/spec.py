@@ -19,9 +19,11 @@ from lakeward.discovery import discover
 from lakeward.errors import LakewardError, SqlError
 from lakeward.pipelines import strategies
 from lakeward.pipelines.expectation_spec import read_expectations
+from lakeward.pipelines.models.written import model_node
 from lakeward.pipelines.nodes import (
     NODES,
     JoinNode,
+    ModelNode,
     Node,
     SourceNode,
     SpecModel,
@@ -214,6 +216,8 @@ def _check_readable(nodes: dict[str, Node], origin: Origin) -> None:
             _check_join(node, (*path, "join"), origin)
         elif isinstance(node, SplitNode):
             one_of(node.split.input, readable, "node", (*path, "split", "input"), origin)
+        elif isinstance(node, ModelNode):
+            one_of(node.model.input, readable, "node", (*path, "model", "input"), origin)
 
 
 def _check_join(node: JoinNode, path: Path, origin: Origin) -> None:
@@ -250,6 +254,8 @@ def _node(name: str, body: dict[str, Any], path: Path, origin: Origin) -> Node:
             next_step=nearest(first, [kind.kind for kind in NODES]) if first else None,
         )
     known_keys(body, list(kinds[0].model_fields), path, origin)
+    if kinds[0] is ModelNode:
+        return model_node(body, path, origin)
     node = checked_model(kinds[0], body, path, origin)
     if isinstance(node, SourceNode):
         return node.model_copy(update={"source": dataset_name(node.source, (*path, "source"), origin)})

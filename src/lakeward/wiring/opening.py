@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from lakeward.clock import Clock, Faults, Ids, NoFaults, RandomIds, SystemClock
@@ -15,6 +16,7 @@ from lakeward.compute.engines.duckdb import DuckDBEngine
 from lakeward.control.db import Database
 from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.control.ledger import Ledger
+from lakeward.control.models import ModelTables
 from lakeward.control.recorded_digests import RecordedDigests
 from lakeward.control.retention import Retention
 from lakeward.control.schema import migrate
@@ -22,7 +24,9 @@ from lakeward.control.slots import Slots
 from lakeward.control.tree import Tree
 from lakeward.discovery import discover
 from lakeward.errors import ConflictError, HomeNotWritable, SettingsError, StorageError
+from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.service import Pipelines
+from lakeward.pipelines.stages import Stages
 from lakeward.storage import arms
 from lakeward.storage.arm import ArmContext, StorageArm
 from lakeward.storage.compaction import Compaction, CompactionMode
@@ -186,6 +190,8 @@ def _assemble(
     engine = DuckDBEngine(
         memory_limit=settings.compute.memory_limit, threads=settings.compute.threads, temp_directory=scratch
     )
+    models = Models(ModelTables(database))
+    stages = partial(Stages, engine, models, scratch, settings.compute.threads or os.cpu_count() or 1)
     return Workspace(
         settings=loaded,
         database=database,
@@ -196,7 +202,8 @@ def _assemble(
         recovery=recovery,
         retention=retention,
         upkeep=Upkeep(tree, maintenance, scratch),
-        pipelines=Pipelines(tree, ledger, storage, recovery, engine, database),
+        pipelines=Pipelines(tree, ledger, storage, recovery, engine, database, models, stages),
+        models=models,
         close=_once(undo.pop_all().close),
     )
 

@@ -14,7 +14,11 @@ from lakeward.control.records import Transaction
 from lakeward.control.retention import Retention
 from lakeward.control.tree import Tree
 from lakeward.pipelines.build import Progress
+from lakeward.pipelines.models.declaring import declare_model
+from lakeward.pipelines.models.registered import ModelVersion
+from lakeward.pipelines.models.registry import Added, Models, is_function
 from lakeward.pipelines.plan import Plan
+from lakeward.pipelines.project import find_project
 from lakeward.pipelines.service import Pipelines
 from lakeward.storage.facade import Storage
 from lakeward.storage.foreign import Foreign, Restored
@@ -55,6 +59,7 @@ class Workspace:
         retention: Retention,
         upkeep: Upkeep,
         pipelines: Pipelines,
+        models: Models,
         close: Callable[[], None],
     ) -> None:
         self.settings = settings
@@ -66,6 +71,7 @@ class Workspace:
         self.retention = retention
         self.upkeep = upkeep
         self.pipelines = pipelines
+        self._models = models
         self.transfer = Transfer(tree, storage)
         self._rooms = Rooms(database, tree, ledger, storage, foreign, retention, self.transfer)
         self._close = close
@@ -200,6 +206,45 @@ class Workspace:
             progress: is told how many rows of which output were computed so far.
         """
         return self.pipelines.build(list(names) or None, full=full, progress=progress)
+
+    # Models ----------------------------------------------------------------------------------------------------------
+
+    def add_model(
+        self,
+        what: str | Path,
+        name: str,
+        features: Sequence[str] | Mapping[str, str] = (),
+        outputs: Sequence[str] = (),
+        project: str | Path = ".",
+    ) -> Added:
+        """Register a model as the next version of its name. The very same again adds nothing; nothing of it is run.
+
+        Args:
+            what: an ONNX file, or `module:function`, a function in a file of the project's folder `models/`.
+            name: of the model.
+            features: their names in the model's order; for a function a mapping of names to types.
+            outputs: `risk=probabilities[1]` for a column of an output of an ONNX file, `risk:double` for a function;
+                none: all that the file tells.
+            project: its folder, or one inside it.
+
+        Raises:
+            ModelRefused: the file is no model, whatever its name says, or not as declared.
+        """
+        declared = declare_model(features, outputs)
+        folder = find_project(Path(project)) if is_function(str(what)) else Path(project)
+        return self._models.add(str(what), name=name, declared=declared, project=folder, actor=actor())
+
+    def models(self, name: str | None = None) -> list[ModelVersion]:
+        """Return the versions of a model, oldest first; of all models, if no name is given."""
+        return self._models.versions(name)
+
+    def model(self, reference: str) -> ModelVersion:
+        """Return the version that `churn@3` names, or the newest of `churn`.
+
+        Raises:
+            UnknownObject: there is none.
+        """
+        return self._models.find(reference)
 
     # The ledger ------------------------------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ down_revision = "m0004"
 branch_labels = None
 depends_on = None
 
-# In Postgres and not in a directory: every machine of a workspace has it, and a backup has both or neither. Not compressed:
-# most models are dense numbers.
+# In Postgres and not in a directory: every machine of a workspace has it, and a backup has both or neither. Not
+# compressed: most models are dense numbers.
 _FILES = """
 CREATE TABLE lakeward.model_files (
     sha256 text PRIMARY KEY CHECK (sha256 ~ '^[0-9a-f]{64}$'),

@@ -1,0 +1,216 @@
+"""The registered models of a workspace: adding a version, finding one, and loading it after its hash was verified."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from lakeward.control.models import ModelRow, ModelTables, NewModel
+from lakeward.discovery import discover
+from lakeward.errors import InvalidName, ModelRefused, NameTaken, StorageError, UnknownObject
+from lakeward.pipelines.models import formats
+from lakeward.pipelines.models.content import what_is
+from lakeward.pipelines.models.formats.python_function import PythonFunction
+from lakeward.pipelines.models.model_format import Declared, Model, ModelFormat
+from lakeward.pipelines.models.registered import SOURCE_ROW_INDEX, ModelVersion, Signature, parse_reference
+from lakeward.types.schema import name_key
+
+MODELS_FOLDER = "models"
+MAX_NAME_BYTES = 255
+MAX_FILE_BYTES = 256 << 20
+"""A file is one value of a Postgres column, and in memory as a whole when it is used."""
+
+_FUNCTION = re.compile(r"(?P<module>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<function>[A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True)
+class Added:
+    """A version of a model, and whether it is new: adding the same again adds nothing."""
+
+    version: ModelVersion
+    new: bool
+
+
+@cache
+def format_classes() -> Mapping[str, type[ModelFormat]]:
+    """Return the formats that there are, by name."""
+    return discover(formats, ModelFormat)
+
+
+def is_function(what: str) -> bool:
+    """Say whether a text names a function (`module:function`) and no file that is there."""
+    return _FUNCTION.fullmatch(what) is not None and not Path(what).is_file()
+
+
+class Models:
+    """The models of one workspace. Versions of a name count up from 1, never change and are never removed."""
+
+    def __init__(self, tables: ModelTables) -> None:
+        self._tables = tables
+
+    def versions(self, name: str | None = None) -> list[ModelVersion]:
+        """Return the versions of a model, oldest first; of all models, if no name is given."""
+        return [_version(row) for row in self._tables.versions(name)]
+
+    def find(self, reference: str) -> ModelVersion:
+        """Return the version that `churn@3` names, or the newest of `churn`.
+
+        Raises:
+            UnknownObject: there is none, with what there is.
+        """
+        name, number = parse_reference(reference) or (reference, None)
+        versions = self.versions(name)
+        found = [version for version in versions if number in (None, version.version)]
+        if found:
+            return found[-1]
+        if versions:
+            last = versions[-1].version
+            raise UnknownObject(f"model {name!r} has no version {number}; its newest is {last}", model=reference)
+        known = sorted({version.name for version in self.versions()})
+        raise UnknownObject(
+            f"unknown model {name!r}; there are {', '.join(known) or 'none'}",
+            next_step="lakeward model add FILE --name NAME",
+            model=reference,
+        )
+
+    def add(self, what: str, *, name: str, declared: Declared, project: Path, actor: str) -> Added:
+        """Register a model as the next version of its name. Nothing of it is run.
+
+        Args:
+            what: a file; or `module:function`, a function in a file of the project's folder `models/`.
+            name: of the model.
+            declared: what the file does not tell.
+            project: the project's folder.
+            actor: who adds it.
+
+        Raises:
+            ModelRefused: it is no model, or not as declared; told by its content, whatever it is called.
+            InvalidName, NameTaken, UnknownObject: see there.
+        """
+        _check_name(name)
+        function = _FUNCTION.fullmatch(what)
+        if function is not None and is_function(what):
+            path = project / MODELS_FOLDER / Path(*function["module"].split(".")).with_suffix(".py")
+            content, origin = _read_function(path, project), path.relative_to(project).as_posix()
+            declared = Declared(declared.features, declared.outputs, function["function"])
+            format_: ModelFormat = PythonFunction()
+        else:
+            content, origin = _read(Path(what)), Path(what).name
+            format_ = _format_of(content, what)
+        try:
+            signature = format_.describe(content, declared)
+            _check_signature(signature)
+        except ModelRefused as error:
+            raise ModelRefused(f"{what}: {error.message}", safe="no model was added", next_step=error.next_step) from (
+                error
+            )
+        new = NewModel(
+            name,
+            format_.name,
+            hashlib.sha256(content).hexdigest(),
+            declared.entry,
+            origin,
+            **signature.to_json(),
+        )
+        row, is_new = self._tables.add(new, content, actor=actor, check=lambda rows: _check_twins(name, rows))
+        return Added(_version(row), is_new)
+
+    def load(self, version: ModelVersion, threads: int) -> Model:
+        """Load a model. Its file is verified by its hash before anything reads it.
+
+        Raises:
+            StorageError: the file is gone, or is not the one that was added.
+            ModelRefused: it can't be loaded here.
+        """
+        content = self._tables.content(version.sha256)
+        found = hashlib.sha256(content).hexdigest() if content is not None else None
+        if content is None or found != version.sha256:
+            is_ = "is not in the workspace" if content is None else f"has the hash {found}"
+            raise StorageError(
+                f"the file of model {version.reference} {is_}, and {version.sha256} was added",
+                safe="it was not loaded, and nothing was written",
+                next_step=f"add {version.origin} again under another name, or restore the table lakeward.model_files",
+                model=version.reference,
+            )
+        return format_classes()[version.format]().load(content, version, threads)
+
+
+def _version(row: ModelRow) -> ModelVersion:
+    facts = {name: value for name, value in vars(row).items() if name not in ("features", "outputs")}
+    return ModelVersion(**facts, signature=Signature.from_json(row.features, row.outputs))
+
+
+def _read_function(path: Path, project: Path) -> bytes:
+    folder = (project / MODELS_FOLDER).resolve()
+    if not path.resolve().is_relative_to(folder):
+        raise ModelRefused(f"{path} is a link out of {folder}", next_step=f"put the file into {MODELS_FOLDER}/")
+    return _read(path)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise ModelRefused(
+                f"{path} is {size:,} bytes large; at most {MAX_FILE_BYTES:,} are kept", safe="no model was added"
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise UnknownObject(
+            f"{path} can't be read: {error.strerror or error}",
+            safe="no model was added",
+            next_step=f"name a file, or module:function for a function in {MODELS_FOLDER}/module.py of the project",
+            path=str(path),
+        ) from None
+
+
+def _format_of(content: bytes, what: str) -> ModelFormat:
+    for class_ in format_classes().values():
+        format_ = class_()
+        if format_.recognises(content):
+            return format_
+    raise ModelRefused(
+        f"{what} is {what_is(content)}",
+        safe="it was not loaded, and no model was added",
+        next_step="save the model as ONNX; for scikit-learn: skl2onnx.to_onnx(…).SerializeToString()",
+    )
+
+
+def _check_name(name: str) -> None:
+    bad = any(unicodedata.category(character) in ("Cc", "Cs") for character in name)
+    if not name.strip() or bad or "@" in name or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
+        raise InvalidName(
+            f"{name[:60]!r} is no name of a model: text of at most {MAX_NAME_BYTES} bytes without @ and control "
+            "characters",
+            next_step="choose another --name",
+        )
+
+
+def _check_twins(name: str, rows: Sequence[ModelRow]) -> None:
+    twin = next((row.name for row in rows if row.name != name and name_key(row.name) == name_key(name)), None)
+    if twin is not None:
+        raise NameTaken(
+            f"model {name!r} and {twin!r} differ only in case or Unicode form",
+            safe="no model was added",
+            next_step=f"use --name {twin!r} for a new version of it, or another name",
+        )
+
+
+def _check_signature(signature: Signature) -> None:
+    named = {
+        "features": [each.name for each in signature.features],
+        "outputs": [each.name for each in signature.outputs],
+    }
+    for what, names in named.items():
+        keys = [name_key(name) for name in names]
+        twice = next((name for name, key in zip(names, keys, strict=True) if keys.count(key) > 1), None)
+        if twice is not None:
+            raise ModelRefused(f"two {what} are called {twice!r}, or differ only in case", next_step="rename one")
+    for feature in signature.features:
+        if feature.name == SOURCE_ROW_INDEX and feature.type.kind != "long":
+            raise ModelRefused(f"feature {SOURCE_ROW_INDEX!r} is a long", next_step=f"write {SOURCE_ROW_INDEX}:long")

@@ -1,0 +1,163 @@
+"""Runs the queries of a build and the models between them: rows stream from query to model to query.
+
+A model that several queries of a build read predicts once: its rows go to an Arrow file in the scratch directory, which
+each of them reads from the start. One that a single query reads streams, and no row of it is kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from lakeward.compute.engine import BATCH_ROWS, Engine, Input
+from lakeward.compute.scratch import Scratch
+from lakeward.control.records import Window
+from lakeward.errors import StorageFull
+from lakeward.pipelines.compile import Compiled, Stage
+from lakeward.pipelines.models.model_format import Model
+from lakeward.pipelines.models.predict import Prediction
+from lakeward.pipelines.models.registry import Models
+from lakeward.storage.pump import prefetched
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What a build of one output reads of its sources, by the names of their nodes.
+
+    Args:
+        inputs: how each is opened.
+        windows: its versions. Two outputs may read different ones.
+        key: the output's primary key, for errors.
+    """
+
+    inputs: Mapping[str, Input]
+    windows: Mapping[str, Window]
+    key: Sequence[str] = ()
+
+
+@dataclass
+class Stages:
+    """Runs the stages of one build. Close it when the build is done.
+
+    Args:
+        engine: runs the queries.
+        models: where models are loaded from.
+        scratch: the directory for rows that are read more than once.
+        threads: how many a model may use.
+    """
+
+    engine: Engine
+    models: Models
+    scratch: Path
+    threads: int
+    _readers: Counter[str] = field(default_factory=Counter)
+    _loaded: dict[str, Model] = field(default_factory=dict)
+    _spooled: dict[object, Path] = field(default_factory=dict)
+    _undo: ExitStack = field(default_factory=ExitStack)
+    _directory: Scratch | None = None
+
+    def expect(self, compiled: Compiled) -> None:
+        """Count who reads each model. Every output is told before the first one runs.
+
+        Raises:
+            StorageError, ModelRefused: a model can't be loaded.
+        """
+        for name, stage in compiled.stages.items():
+            self._readers[name] += 1
+            if self._readers[name] == 1:
+                self._loaded[name] = self.models.load(stage.model.version, self.threads)
+                self.expect(stage.input)
+
+    def run(self, compiled: Compiled, reads: Reads, around: Callable[[str], str] | None = None) -> pa.RecordBatchReader:
+        """Start a query and what is before it, and return its result as a stream.
+
+        Args:
+            compiled: the query.
+            reads: its sources.
+            around: makes another query of it, which runs in its place.
+
+        Raises:
+            ComputeError: a model or a query failed; raised here or by the stream.
+        """
+        if compiled.name in compiled.stages and around is None:
+            # Nothing is left to compute: from the model straight to the output.
+            stage = compiled.stages[compiled.name]
+            return self._open(stage, reads, stage.schema.names)
+        return self._query(compiled, around(compiled.sql) if around else compiled.sql, reads)
+
+    def close(self) -> None:
+        """Remove what was kept in the scratch directory."""
+        self._undo.close()
+
+    def _query(self, compiled: Compiled, sql: str, reads: Reads, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
+        inputs = {name: reads.inputs[name] for name in compiled.reads}
+        for name, stage in compiled.stages.items():
+            inputs[name] = Input(stage.schema, partial(self._open, stage, reads))
+        return self.engine.run(sql, inputs, batch_rows)
+
+    def _open(self, stage: Stage, reads: Reads, columns: Sequence[str]) -> pa.RecordBatchReader:
+        if self._readers[stage.model.node] == 1:
+            return self._predicted(stage, reads, columns)
+        return _spool_reader(self._spool(stage, reads), columns)
+
+    def _predicted(self, stage: Stage, reads: Reads, columns: Sequence[str]) -> pa.RecordBatchReader:
+        """Return a stream of some of a stage's columns; the query before it gives no others than are needed."""
+        wanted = {*columns, *stage.model.columns, *reads.key}
+        outputs = {output.name for output, _ in stage.model.outputs}
+        below = [name for name in stage.schema.names if name in wanted and name not in outputs]
+        # A feature that is the number of the row needs no column, but rows.
+        below = below or [next(name for name in stage.schema.names if name not in outputs)]
+        if stage.input.name in stage.input.stages:
+            rows = self._open(stage.input.stages[stage.input.name], reads, below)
+        else:
+            rows = self._query(
+                stage.input, stage.input.selecting(below), reads, min(stage.model.batch_rows, BATCH_ROWS)
+            )
+        prediction = Prediction(stage.model, self._loaded[stage.model.node], reads.key)
+        schema = pa.schema([prediction.schema(rows.schema).field(name) for name in columns])
+        return pa.RecordBatchReader.from_batches(schema, _selected(prediction, rows, schema))
+
+    def _spool(self, stage: Stage, reads: Reads) -> Path:
+        windows = [(name, reads.windows[name]) for name in sorted(stage.input.sources)]
+        known = (stage.model.node, *((name, window.low, window.high) for name, window in windows))
+        if known not in self._spooled:
+            if self._directory is None:
+                self._directory = Scratch(self.scratch)
+                self._undo.callback(self._directory.close)
+            path = self._directory.path / f"model-{len(self._spooled)}.arrow"
+            rows = self._predicted(stage, reads, stage.schema.names)
+            try:
+                with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, rows.schema, options=_LZ4) as writer:
+                    for batch in rows:
+                        writer.write_batch(batch)
+            except OSError as error:
+                raise StorageFull(
+                    f"node {stage.model.node}: its rows can't be kept in {self.scratch}: {error}",
+                    safe="nothing was written",
+                    next_step="free space there",
+                    node=stage.model.node,
+                ) from error
+            self._spooled[known] = path
+        return self._spooled[known]
+
+
+_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def _selected(prediction: Prediction, rows: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with prefetched(rows) as ahead:
+        for batch in prediction.over(ahead):
+            yield pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
+
+
+def _spool_reader(path: Path, columns: Sequence[str]) -> pa.RecordBatchReader:
+    file = pa.OSFile(str(path), "rb")
+    rows = pa.ipc.open_stream(file)
+    schema = pa.schema([rows.schema.field(name) for name in columns])
+    return pa.RecordBatchReader.from_batches(schema, (batch.select(columns) for batch in rows))
