@@ -199,3 +199,34 @@ def test_a_type_that_the_table_can_not_take_is_refused(
         return
     with pytest.raises(ColumnMismatch, match=why):
         TableColumns(table, columns, "dataset d", {})
+
+
+def test_u06_files_of_old_columns_are_compacted_to_new_ones(workspace: lakeward.Workspace) -> None:
+    dataset = made(workspace, {"id": "int", "n": "string"}, [{"id": 1, "n": "a"}], ["bucket(2, id)"])
+    for number in range(2, 12):
+        dataset.write([{"id": number, "n": f"{number}"}])
+
+    def change(update: UpdateSchema) -> None:
+        update.update_column("id", LongType())
+        update.rename_column("n", "m")
+        update.add_column("p", StringType())
+        update.move_first("p")
+
+    dataset = evolve(workspace, dataset, change, [(7, "p", "string"), (1, "id", "long"), (2, "m", "string")])
+    dataset.write([{"id": 1, "m": "b", "p": "x"}, {"id": 2**40, "m": None, "p": None}], mode="upsert")
+    wanted = [
+        {"p": "x", "id": 1, "m": "b"},
+        *({"p": None, "id": number, "m": f"{number}"} for number in range(2, 12)),
+        {"p": None, "id": 2**40, "m": None},
+    ]
+    assert_rows(workspace, dataset, wanted)
+    identity, digest = dataset.to_arrow(identity=True).sort_by("id"), dataset.digest()
+    before = len(list(OtherEngine(workspace, dataset).table.scan().plan_files()))
+    report = workspace.maintain(dataset.name)
+    assert report.failures == []
+    tasks = list(OtherEngine(workspace, dataset).table.scan().plan_files())
+    assert len(tasks) < before
+    assert {task.file.partition[0] for task in tasks} == {0, 1}
+    assert_rows(workspace, dataset, wanted)
+    assert dataset.to_arrow(identity=True).sort_by("id") == identity
+    assert dataset.digest() == digest

@@ -14,7 +14,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
+from pyiceberg.transforms import BucketTransform, IdentityTransform, UnknownTransform
+from pyiceberg.types import LongType
 
 import lakeward
 from lakeward.errors import DataError, NameTaken, SchemaError
@@ -261,3 +264,43 @@ def test_rows_of_postgres_are_partitioned_when_they_are_copied(workspace: lakewa
     now = {row["id"]: row for row in [*_rows(range(30)), *_rows(range(5, 9), salt=3)]}
     table = assert_rows(workspace, dataset, list(now.values()))
     assert [str(field.transform) for field in table.spec().fields] == ["day"]
+
+
+def test_partitions_of_another_engine_by_floats_and_inside_structs(workspace: lakeward.Workspace) -> None:
+    name = f"main.parts.d{next(_numbers)}"
+    columns = {"id": "long", "x": "double", "s": "struct<a: string, b: long>"}
+    dataset = workspace.create_dataset(name, columns, ["id"], arm="iceberg")
+    dataset.write([{"id": 0, "x": None, "s": None}])
+    other = OtherEngine(workspace, dataset)
+    with other.table.update_spec() as update:
+        update.add_field("x", IdentityTransform(), "by_x")
+        update.add_field("s.b", BucketTransform(3), "by_b")
+    floats = [float("nan"), -0.0, 0.0, float("inf"), -1.5, None, float("nan")]
+    dataset.write([{"id": at, "x": x, "s": {"a": "q", "b": at} if at % 2 else None} for at, x in enumerate(floats, 1)])
+    dataset.write([{"id": 1, "x": 2.0, "s": None}, {"id": 5, "x": float("nan"), "s": None}], mode="upsert")
+    assert dataset.verify().equal
+    bucket = BucketTransform(3).transform(LongType())
+    rows = {row["id"]: row for row in dataset.to_arrow().to_pylist()}
+    assert sorted(rows) == list(range(8))
+    for task in other.table.scan().plan_files():
+        if not task.file.spec_id:
+            continue
+        for id_ in pq.ParquetFile(local_path(task.file.file_path)).read(["id"])["id"].to_pylist():
+            row, (x, b) = rows[id_], task.file.partition
+            if not task.delete_files and id_ not in (1, 5):
+                assert (repr(x), b) == (repr(row["x"]), bucket(row["s"]["b"]) if row["s"] else None)
+    for where, ids in {"isnan(x)": [5, 7], "x = 0": [2, 3], "x IS NULL": [0, 6], "s.b = 7": [7]}.items():
+        assert sorted(dataset.to_arrow(where=where)["id"].to_pylist()) == ids
+
+
+def test_what_can_not_be_computed_is_refused_before_anything_is_written(workspace: lakeward.Workspace) -> None:
+    dataset = made(workspace, ["day(ts)"])
+    dataset.write(_rows(range(3)))
+    table = OtherEngine(workspace, dataset).table
+    (field,) = table.spec().fields
+    unknown = field.model_copy(update={"transform": UnknownTransform("zorder")})
+    metadata = table.metadata.model_copy(update={"partition_specs": [PartitionSpec(unknown)]})
+    foreign = Table(table.name(), metadata, table.metadata_location, table.io, table.catalog)
+    with pytest.raises(DataError, match="is partitioned by 'ts_day'") as raised:
+        files.RollingWriter(foreign, "x", 1, "dataset d", dataset.schema)
+    assert raised.value.safe == "nothing was written"
