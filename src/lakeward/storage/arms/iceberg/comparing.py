@@ -11,12 +11,16 @@ from lakeward.storage.staged_batch import alias
 from lakeward.types.schema import NESTED_KINDS, Column, Schema
 from lakeward.types.table import digest_pieces, joined
 
-FIRST_SHARE = 0.3
-"""The share of the files' bytes that is read to tell rows apart, before the rest is."""
+FIRST_SHARE = 0.15
+FIRST_COLUMNS = 2
+"""So many columns, and so much of the files' bytes, are read to tell rows apart before the rest is."""
 
 
 def told_apart(schema: Schema, tasks: Sequence[FileScanTask]) -> tuple[Sequence[Column], Sequence[Column]]:
-    """Return the columns to compare first, the least bytes of the files, and the others.
+    """Return the columns to compare first, and the others.
+
+    First come those that say most for few bytes: the largest ones that are small beside all others. A flag is cheap,
+    but rows that differ in it are few.
 
     Args:
         schema: the dataset's columns; those of the key need not be compared.
@@ -27,14 +31,13 @@ def told_apart(schema: Schema, tasks: Sequence[FileScanTask]) -> tuple[Sequence[
     for task in tasks:
         for field_id, size in (task.file.column_sizes or {}).items():
             sizes[field_id] += size
-    known = sorted((column for column in others if sizes[column.field_id]), key=lambda each: sizes[each.field_id])
-    budget = sum(sizes[column.field_id] for column in known) * FIRST_SHARE
+    known = sorted((column for column in others if sizes[column.field_id]), key=lambda each: -sizes[each.field_id])
+    left = sum(sizes[column.field_id] for column in known) * FIRST_SHARE
     first: list[Column] = []
     for column in known:
-        budget -= sizes[column.field_id]
-        if budget < 0:
-            break
-        first.append(column)
+        if sizes[column.field_id] <= left and len(first) < FIRST_COLUMNS:
+            left -= sizes[column.field_id]
+            first.append(column)
     if not first:
         return others, ()
     return first, [column for column in others if column not in first]

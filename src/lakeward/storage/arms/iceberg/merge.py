@@ -38,14 +38,13 @@ from lakeward.types.table import arrow_schema
 
 MATCH = "matched"
 """Each row of the snapshot that the batch is about: `position` in the batch (null: the batch does not name the row),
-`file` and `row`."""
+`removes` (it is to be deleted), `file` and `row`."""
 
 CHANGED = "changed"
 """The same of each row that was read, less those that stay as they are; with its identity, and its hash before and
 after, if hashes are wanted."""
 
 _IDENTITY = (ROW_INDEX, ROW_ID, CREATED_AT)
-_PULLED = "pulled"
 _COMPARED = "compared"
 
 
@@ -142,7 +141,9 @@ class Merge:
         if not self._verb.clears:
             tasks = files_with_keys(self._connection, self._loaded.schema(), tasks, keys)
         if not tasks:
-            self._execute(f"CREATE OR REPLACE TEMP TABLE {MATCH} (position BIGINT, file BIGINT, row BIGINT)")
+            self._execute(
+                f"CREATE OR REPLACE TEMP TABLE {MATCH} (position BIGINT, removes BOOLEAN, file BIGINT, row BIGINT)"
+            )
             return
         live = live_rows(self._loaded, tasks, aliased(self._schema), {alias(key) for key in keys}, places=True)
         self._tasks = live.tasks
@@ -150,24 +151,18 @@ class Merge:
             self._dead = live.tables[DELETED_ROWS]["place"].to_numpy()
         join = "LEFT JOIN" if self._verb.clears else "JOIN"
         self._execute(
-            f"CREATE OR REPLACE TEMP TABLE {MATCH} AS SELECT b.position, t.file, t.row "
-            f"FROM ({live.sql}) AS t {join} {BATCH} AS b ON {same_key(self._schema, 't', 'b')}",
+            f"CREATE OR REPLACE TEMP TABLE {MATCH} AS "
+            f"SELECT b.position, coalesce(b.removes, true) AS removes, t.file, t.row FROM ({live.sql}) AS t {join} {BATCH} AS b ON {same_key(self._schema, 't', 'b')}",
             live,
         )
 
     def _compare(self) -> None:
         """Read the matched rows in full, from the files that have any, where it has to be known what is in them."""
-        removes = "b.position IS NULL OR b.removes"
         # What is deleted is read for its hash only, what is skipped not at all.
-        wanted = f"NOT ({removes})" if self._verb.updates else "false"
+        wanted = "NOT removes" if self._verb.updates else "false"
         if self._hashes and (self._verb.updates or self._verb.removes):
             wanted = "true"
-        self._execute(
-            f"CREATE OR REPLACE TEMP TABLE {_PULLED} AS SELECT m.*, ({removes}) AS removes, "
-            f"dense_rank() OVER (ORDER BY m.file) - 1 AS place FROM {MATCH} AS m LEFT JOIN {BATCH} AS b "
-            f"ON b.position = m.position WHERE {wanted}"
-        )
-        numbers = [number for (number,) in self._all(f"SELECT DISTINCT file FROM {_PULLED} ORDER BY file")]
+        numbers = [number for (number,) in self._all(f"SELECT DISTINCT file FROM {MATCH} WHERE {wanted} ORDER BY file")]
         if not numbers:
             self._execute(
                 f"CREATE OR REPLACE TEMP TABLE {CHANGED} (position BIGINT, file BIGINT, row BIGINT, removes BOOLEAN, "
@@ -175,14 +170,19 @@ class Merge:
             )
             return
         tasks = [self._tasks[number] for number in numbers]
+        places = ", ".join(f"({number}, {place})" for place, number in enumerate(numbers))
+        rows = (
+            f"(SELECT m.*, p.place FROM {MATCH} AS m JOIN (VALUES {places}) AS p(file, place) ON p.file = m.file "
+            f"WHERE {wanted})"
+        )
         first: Sequence[Column] = self._schema.columns
         rest: Sequence[Column] = ()
         if self._verb.updates and not self._hashes:
             first, rest = told_apart(self._schema, tasks)
         held = f"position, file, row, removes, {', '.join(_IDENTITY)}, old_hash, new_hash"
         self._execute(
-            f"CREATE OR REPLACE TEMP TABLE {_COMPARED} AS SELECT * FROM ({self._with_columns(tasks, first)}) WHERE "
-            + ("true" if rest else "differs")
+            f"CREATE OR REPLACE TEMP TABLE {_COMPARED} AS SELECT * FROM ({self._with_columns(rows, tasks, first)}) "
+            f"WHERE {'true' if rest else 'differs'}"
         )
         sql = f"CREATE OR REPLACE TEMP TABLE {CHANGED} AS SELECT {held} FROM {_COMPARED} WHERE differs"
         if rest:
@@ -195,8 +195,8 @@ class Merge:
             )
         self._execute(sql)
 
-    def _with_columns(self, tasks: Sequence[FileScanTask], columns: Sequence[Column]) -> str:
-        """Return the query of the pulled rows: whether they differ in some columns, with their identity and hashes."""
+    def _with_columns(self, rows: str, tasks: Sequence[FileScanTask], columns: Sequence[Column]) -> str:
+        """Return the query of matched rows: whether they differ in some columns, with their identity and hashes."""
         wanted = {alias(column) for column in columns}
         files = all_rows(self._loaded, tasks, aliased(self._schema), {*wanted, *_IDENTITY}, places=True)
         pairs = [f"t.{name} AS old_{name}" for name in sorted(wanted)]
@@ -217,13 +217,13 @@ class Merge:
             f"SELECT position, file, row, place, removes, differs, {', '.join(_IDENTITY)}, {hashes} FROM ("
             f"SELECT *, {told} AS differs FROM ("
             f"SELECT m.position, m.file, m.row, m.place, m.removes, {identity}, {', '.join(pairs)} "
-            f"FROM ({files.sql}) AS t JOIN {_PULLED} AS m ON m.place = t.file AND m.row = t.row {batch}))"
+            f"FROM ({files.sql}) AS t JOIN {rows} AS m ON m.place = t.file AND m.row = t.row {batch}))"
         )
 
     def _counts(self) -> Counts:
         ((matched, absent, removed),) = self._all(
-            f"SELECT count(m.position), count(*) - count(m.position), count(*) FILTER (b.removes) "
-            f"FROM {MATCH} AS m LEFT JOIN {BATCH} AS b ON b.position = m.position"
+            "SELECT count(position), count(*) - count(position), count(*) FILTER (removes AND position IS NOT NULL) "
+            f"FROM {MATCH}"
         )
         ((updated,),) = self._all(f"SELECT count(*) FROM {CHANGED} WHERE NOT removes")
         rows, removing, kept = self._staged.rows, self._staged.removing, matched - removed
@@ -303,10 +303,7 @@ class Merge:
         """Write the delete files; return the paths of files that have no live row left, and so leave the snapshot."""
         doomed = f"SELECT file, row FROM {CHANGED}"
         if not self._hashes:
-            doomed += (
-                f" UNION ALL SELECT m.file, m.row FROM {MATCH} AS m LEFT JOIN {BATCH} AS b ON b.position = m.position "
-                "WHERE b.position IS NULL OR b.removes"
-            )
+            doomed += f" UNION ALL SELECT file, row FROM {MATCH} WHERE removes"
         emptied = self._emptied(self._all(f"SELECT file, count(*) FROM ({doomed}) GROUP BY file"))
         rows = joined(
             self._connection.sql(f"SELECT file, row FROM ({doomed}) ORDER BY file, row").to_arrow_reader(PULL_ROWS),
