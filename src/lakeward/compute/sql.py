@@ -99,31 +99,6 @@ def analyse(sql: str, names: Collection[str], *, where: str = "", named_columns:
     return Query(text, reads, _render(tree))
 
 
-def check_predicate(text: str) -> str:
-    """Check that a text is one predicate over a row, and return its one rendering (see `Query.canonical`).
-
-    Raises:
-        SqlError: it is more or less than one expression, has a subquery or an aggregate, or calls a refused function.
-            Its `position` is in `text`.
-    """
-    before = "SELECT "
-    try:
-        query = analyse(f"{before}{text}\n AS predicate FROM rows_", ["rows_"])
-        tree = _Analysis(query.text, "", {}).parse()[1]
-        only = tree.expressions[0] if isinstance(tree, exp.Select) and len(tree.expressions) == 1 else None
-        found = only.this if isinstance(only, exp.Alias) and only.alias == "predicate" else None
-        refused = found.find(exp.Query, exp.AggFunc, exp.Window, exp.Star) if found is not None else None
-        if found is None or refused is not None or any(tree.args.get(each) for each in ("where", "joins", "laterals")):
-            raise sql_error("this is not one predicate over the columns of a row", text, 0)
-    except SqlError as error:
-        position = error.fields.get("position")
-        moved = max(0, position - len(before)) if isinstance(position, int) else None
-        raise sql_error(
-            str(error.fields.get("reason") or error.message), text, moved, next_step=error.next_step
-        ) from None
-    return str(found.sql(dialect=DIALECT, comments=False))
-
-
 def canonical(sql: str) -> str:
     """Return the one rendering of all texts that differ only in layout, comments and the case of keywords.
 
@@ -131,6 +106,11 @@ def canonical(sql: str) -> str:
         SqlError: the text can't be parsed.
     """
     return _render(_Analysis(sql, "", {}).parse()[1])
+
+
+def parsed(sql: str) -> exp.Expr:
+    """Return the tree of a text that `analyse` let through."""
+    return _Analysis(sql, "", {}).parse()[1]
 
 
 def without_semicolon(sql: str) -> str:

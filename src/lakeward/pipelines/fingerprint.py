@@ -6,7 +6,8 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from lakeward.compute.sql import canonical, check_predicate
+from lakeward.compute.predicate import check_predicate
+from lakeward.compute.sql import canonical
 from lakeward.pipelines.expectation import QUARANTINE
 from lakeward.pipelines.expectation_spec import read_expectations
 from lakeward.pipelines.nodes import JoinNode, ModelNode, SourceNode, SplitNode, TransformNode

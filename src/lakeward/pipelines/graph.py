@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakeward.compute.sql import Query, analyse, check_predicate
+from lakeward.compute.predicate import check_predicate
+from lakeward.compute.sql import Query, analyse
 from lakeward.errors import SpecError, SqlError
 from lakeward.pipelines.expectation_spec import read_expectations
 from lakeward.pipelines.nodes import JoinNode, ModelNode, Node, SplitNode, TransformNode, names_of

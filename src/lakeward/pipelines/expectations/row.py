@@ -9,7 +9,8 @@ import sqlglot
 from sqlglot import exp
 
 from lakeward.compute.pitfalls import null_traps
-from lakeward.compute.sql import DIALECT, check_predicate
+from lakeward.compute.predicate import check_predicate
+from lakeward.compute.sql import DIALECT
 from lakeward.pipelines.expectation import Expectation, RowExpectation, Scope, check_sql
 from lakeward.pipelines.origin import Origin, Path
 from lakeward.types.logical import LogicalType
