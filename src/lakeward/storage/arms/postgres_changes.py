@@ -11,24 +11,27 @@ from __future__ import annotations
 from psycopg import sql
 
 from lakeward.control.records import ArmVersion
+from lakeward.storage.arms.postgres_seen import seen_rows
 from lakeward.storage.table import TableRef
+
+_MARKED = sql.SQL(
+    "SELECT * FROM lakeward.dataset_rows WHERE dataset_id = {dataset_id} AND version BETWEEN {first} AND {old} "
+    "AND until > {old} AND until <= {new}"
+)
 
 
 def gone_rows(table: TableRef, old: ArmVersion, new: ArmVersion) -> sql.Composable:
     """Return a query of the rows that are seen at the older version, among them all that are not at the newer one."""
-    until = sql.SQL("until > {} AND until <= {}").format(sql.Literal(old.version), sql.Literal(new.version))
     if new.base_version > old.version:
-        until = sql.SQL("(until IS NULL OR until > {})").format(sql.Literal(old.version))
-    return _rows(table, old.base_version, old.version, until)
+        return seen_rows(table.dataset_id, old.base_version, old.version)
+    return _MARKED.format(
+        dataset_id=sql.Literal(table.dataset_id),
+        first=sql.Literal(old.base_version),
+        old=sql.Literal(old.version),
+        new=sql.Literal(new.version),
+    )
 
 
 def come_rows(table: TableRef, old: ArmVersion, new: ArmVersion) -> sql.Composable:
     """Return a query of the rows that are seen at the newer version, among them all that are not at the older one."""
-    until = sql.SQL("(until IS NULL OR until > {})").format(sql.Literal(new.version))
-    return _rows(table, max(new.base_version, old.version + 1), new.version, until)
-
-
-def _rows(table: TableRef, first: int, last: int, until: sql.Composable) -> sql.Composable:
-    return sql.SQL(
-        "SELECT * FROM lakeward.dataset_rows WHERE dataset_id = {} AND version BETWEEN {} AND {} AND {}"
-    ).format(sql.Literal(table.dataset_id), sql.Literal(first), sql.Literal(last), until)
+    return seen_rows(table.dataset_id, max(new.base_version, old.version + 1), new.version)

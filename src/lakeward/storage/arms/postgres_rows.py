@@ -33,6 +33,7 @@ from lakeward.storage.arms.adbc_pool import AdbcPool
 from lakeward.storage.arms.postgres_changes import come_rows, gone_rows
 from lakeward.storage.arms.postgres_copy import copy_rows
 from lakeward.storage.arms.postgres_merge import RowMerge
+from lakeward.storage.arms.postgres_seen import seen_rows
 from lakeward.storage.arms.postgres_upkeep import RowUpkeep
 from lakeward.storage.duck import BATCH_BYTES, SOURCE, as_schema
 from lakeward.storage.filters import Conjunct, quote_identifier, quote_list
@@ -158,8 +159,10 @@ class PostgresRowsArm(StorageArm):
     def discard(self, table: TableRef, version: int) -> None:
         """Delete the rows of an aborted version and clear the marks that it set."""
         with self._database.driver() as connection, connection.transaction():
+            # Nothing can have replaced rows of a version that never was: the condition lets an index find them.
             connection.execute(
-                "DELETE FROM lakeward.dataset_rows WHERE dataset_id = %s AND version = %s", (table.dataset_id, version)
+                "DELETE FROM lakeward.dataset_rows WHERE dataset_id = %s AND version = %s AND until IS NULL",
+                (table.dataset_id, version),
             )
             connection.execute(
                 "UPDATE lakeward.dataset_rows SET until = NULL WHERE dataset_id = %s AND until = %s",
@@ -348,16 +351,7 @@ def _visible(
     table: TableRef, version: ArmVersion, since: int | None, more: Sequence[sql.Composable] = ()
 ) -> sql.Composable:
     """Return a query of the rows that are seen at a version and meet `more` conditions."""
-    conditions: list[sql.Composable] = [
-        sql.SQL("dataset_id = {}").format(sql.Literal(table.dataset_id)),
-        sql.SQL("version BETWEEN {} AND {}").format(
-            # A row that was written after `since` became visible after it, too: the index finds it.
-            sql.Literal(max(version.base_version, 0 if since is None else since + 1)),
-            sql.Literal(version.version),
-        ),
-        sql.SQL("(until IS NULL OR until > {})").format(sql.Literal(version.version)),
-    ]
-    if since is not None:
-        conditions.append(sql.SQL("(origin IS NULL OR origin > {})").format(sql.Literal(since)))
-    conditions += more
-    return sql.SQL("SELECT * FROM lakeward.dataset_rows WHERE {}").format(sql.SQL(" AND ").join(conditions))
+    # A row that was written after `since` became visible after it, too: the index finds it.
+    first = max(version.base_version, 0 if since is None else since + 1)
+    origin = [] if since is None else [sql.SQL("(origin IS NULL OR origin > {})").format(sql.Literal(since))]
+    return seen_rows(table.dataset_id, first, version.version, [*origin, *more])

@@ -1,16 +1,28 @@
 -- Rows are found by the table's indexes and locked as they are found; those that another one is deleting are passed by.
+-- Rows that something replaced are in another index than those that nothing did: each of the two is asked for itself.
 
 -- name: delete_range
 WITH gone AS (
     DELETE FROM lakeward.dataset_rows WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM lakeward.dataset_rows
-        WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high LIMIT :chunk FOR UPDATE SKIP LOCKED
+        WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high AND until IS NULL
+        LIMIT :chunk FOR UPDATE SKIP LOCKED
+    ) || ARRAY(
+        SELECT ctid FROM lakeward.dataset_rows
+        WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high AND until > :low
+        LIMIT :chunk FOR UPDATE SKIP LOCKED
     )) RETURNING 1
 )
 SELECT count(*) AS rows FROM gone;
 
 -- name: count_range
-SELECT count(*) AS rows FROM lakeward.dataset_rows WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high;
+SELECT count(*) AS rows FROM (
+    SELECT 1 FROM lakeward.dataset_rows
+    WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high AND until IS NULL
+    UNION ALL
+    SELECT 1 FROM lakeward.dataset_rows
+    WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high AND until > :low
+) AS dead;
 
 -- name: delete_replaced
 WITH gone AS (
@@ -36,7 +48,7 @@ WHERE r.dataset_id = :dataset_id AND r.until <= :newest
 WITH gone AS (
     DELETE FROM lakeward.dataset_rows WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM lakeward.dataset_rows
-        WHERE dataset_id = :dataset_id AND version = ANY (ARRAY(
+        WHERE dataset_id = :dataset_id AND until IS NULL AND version = ANY (ARRAY(
             SELECT version FROM lakeward.dataset_transactions WHERE dataset_id = :dataset_id AND status = 'aborted'))
         LIMIT :chunk FOR UPDATE SKIP LOCKED
     )) RETURNING 1
@@ -45,5 +57,5 @@ SELECT count(*) AS rows FROM gone;
 
 -- name: count_aborted
 SELECT count(*) AS rows FROM lakeward.dataset_rows
-WHERE dataset_id = :dataset_id AND version = ANY (ARRAY(
+WHERE dataset_id = :dataset_id AND until IS NULL AND version = ANY (ARRAY(
     SELECT version FROM lakeward.dataset_transactions WHERE dataset_id = :dataset_id AND status = 'aborted'));

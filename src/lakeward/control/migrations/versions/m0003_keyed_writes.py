@@ -39,6 +39,20 @@ _KEY = """
 ALTER TABLE lakeward.dataset_rows DROP COLUMN key;
 ALTER TABLE lakeward.dataset_rows ADD COLUMN key bigint;
 """
+# Finds rows by the version that wrote them, and by the one that replaced them. Every row is in one of the two, so that a
+# reader of the head does not pass by its history, and a row that is replaced does not have to be found in both.
+_INDEXES = """
+DROP INDEX lakeward.dataset_rows_version;
+DROP INDEX lakeward.dataset_rows_until;
+CREATE INDEX dataset_rows_version ON lakeward.dataset_rows (dataset_id, version) WHERE until IS NULL;
+CREATE INDEX dataset_rows_until ON lakeward.dataset_rows (dataset_id, until, version) WHERE until IS NOT NULL;
+"""
+_OLD_INDEXES = """
+DROP INDEX lakeward.dataset_rows_version;
+DROP INDEX lakeward.dataset_rows_until;
+CREATE INDEX dataset_rows_version ON lakeward.dataset_rows (dataset_id, version);
+CREATE INDEX dataset_rows_until ON lakeward.dataset_rows (dataset_id, until) WHERE until IS NOT NULL;
+"""
 # Finds the rows of a dataset's head by their key. Replaced rows are not in it, so that it does not grow with history;
 # those of a version before the last replace are passed by without being read. Datasets without a key pay nothing for it.
 _KEY_INDEX = """
@@ -76,6 +90,7 @@ def upgrade() -> None:
     op.execute(_NO_SUM)
     op.execute(_SUM)
     op.execute(_KEY)
+    op.execute(_INDEXES)
     op.execute(_KEY_INDEX)
     op.execute(_UNNUMBERED)
     op.execute(_PARTITION)
@@ -89,6 +104,7 @@ def downgrade() -> None:
     op.execute(_NO_SUM)
     op.execute(_OLD_SUM)
     op.execute("ALTER TABLE lakeward.datasets DROP COLUMN unnumbered_to")
+    op.execute(_OLD_INDEXES)
     op.execute("DROP INDEX lakeward.dataset_rows_key")
     op.execute("ALTER TABLE lakeward.dataset_rows DROP COLUMN key")
     op.execute("ALTER TABLE lakeward.dataset_rows ADD COLUMN key bytea")
