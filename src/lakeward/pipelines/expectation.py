@@ -6,6 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
@@ -99,7 +100,7 @@ def located_sql(error: SqlError, text: str, path: Path, origin: Origin, before: 
     return located
 
 
-def exact(number: float) -> Fraction:
+def exact(number: float | Decimal) -> Fraction:
     """Return a number of a spec as it is written: 0.2 is a fifth, not the double next to it."""
     return Fraction(str(number))
 

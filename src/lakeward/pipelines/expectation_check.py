@@ -6,12 +6,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakeward.compute.engine import Engine
+from lakeward.control.names import DatasetName
 from lakeward.errors import LakewardError, SpecError, SqlError, UnknownObject
 from lakeward.pipelines.expectation import QUARANTINE, ROWS, Expectation, RowExpectation, Scope, located_sql
 from lakeward.pipelines.expectation_spec import place_of, read_expectations
 from lakeward.pipelines.graph import Graph
 from lakeward.pipelines.origin import Path
 from lakeward.types.schema import Schema, name_key
+
+MAX_NAME_BYTES = 255
+SUFFIX = "__quarantine"
 
 SchemaOf = Callable[[str], Schema]
 """Returns the columns of a dataset that is no output of the pipeline, or raises UnknownObject."""
@@ -94,7 +98,20 @@ class _Check:
             for key, text in each.texts().items():
                 self.check_text(each, text, scope, (*place, key))
             warnings += [f"{self.origin.at(place)}: {warning}" for warning in each.warnings()]
-        return Expected(self.output.dataset, tuple(expectations), scope, tuple(warnings))
+        expected = Expected(self.output.dataset, tuple(expectations), scope, tuple(warnings))
+        if expected.parted:
+            self.check_quarantine()
+        return expected
+
+    def check_quarantine(self) -> None:
+        """Refuse a name that is too long, and one that the pipeline uses otherwise."""
+        path: Path = ("outputs", self.index, "dataset")
+        name = quarantine_name(self.output.dataset)
+        if len(DatasetName.parse(name).dataset.encode()) > MAX_NAME_BYTES:
+            raise self.refuse(f"the quarantine's name, {name}, is longer than {MAX_NAME_BYTES} bytes", path)
+        if name_key(name) in {name_key(each) for each in (*self.own, *self.graph.pipeline.sources.values())}:
+            what = "it reads or writes it otherwise: rename that dataset"
+            raise self.refuse(f"{name} is also where bad rows of {self.output.dataset} go", path, what)
 
     def refuse(self, reason: str, path: Path, next_step: str | None = None) -> SpecError:
         return self.origin.error(reason, path, next_step=next_step)
@@ -126,6 +143,12 @@ class _Check:
         wrong = expectation.check_type(types["value"])
         if wrong is not None:
             raise self.refuse(f"{' '.join(text.split())} {wrong}", path)
+
+
+def quarantine_name(dataset: str) -> str:
+    """Return the full name of the dataset that an output's bad rows go to."""
+    path = DatasetName.parse(dataset)
+    return str(DatasetName(path.catalog, path.schema, path.dataset + SUFFIX))
 
 
 def _free(name: str, taken: Collection[str]) -> str:

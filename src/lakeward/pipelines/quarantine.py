@@ -15,24 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakeward.compute.engine import Engine, Input
-from lakeward.control.names import DatasetName
 from lakeward.control.records import OpenTransaction
 from lakeward.errors import LakewardError, SchemaError, StorageFull
 from lakeward.pipelines.expectation import ROWS
-from lakeward.pipelines.expectation_check import Expected
+from lakeward.pipelines.expectation_check import Expected, quarantine_name
 from lakeward.types.conform import to_reader
 from lakeward.types.quoting import duckdb_name
 from lakeward.types.schema import Schema, name_key
 
-SUFFIX = "__quarantine"
 _FAILS = "fails\x01"
 """Begins the names of the columns that say which expectation a row fails. No dataset's column can have such a name."""
-
-
-def quarantine_name(dataset: str) -> str:
-    """Return the full name of the dataset that an output's bad rows go to."""
-    path = DatasetName.parse(dataset)
-    return str(DatasetName(path.catalog, path.schema, path.dataset + SUFFIX))
 
 
 def quarantine_schema(schema: Schema, dataset: str) -> Schema:

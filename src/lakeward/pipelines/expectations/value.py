@@ -121,24 +121,28 @@ class Value(Expectation):
         return Verdict(PASSED, f"it is {observed}", observed=observed)
 
     def _outside(self, value: float | Decimal) -> str | None:
-        # A double is compared with the double that a bound's text stands for: 0.1 is 0.1.
-        bound = float if isinstance(value, float) else exact
-        if self.min is not None and value < bound(self.min):
+        known = _exact(value)
+        if self.min is not None and known < exact(self.min):
             return f", less than {self.min}"
-        if self.max is not None and value > bound(self.max):
+        if self.max is not None and known > exact(self.max):
             return f", more than {self.max}"
-        if self.equals is None or value == bound(self.equals):
-            return None
-        if not math.isfinite(value) or abs(Fraction(value) - Fraction(bound(self.equals))) > exact(self.tolerance or 0):
+        if self.equals is not None and not _near(known, exact(self.equals), exact(self.tolerance or 0)):
             return f", not {self.equals}" + (f" ± {self.tolerance}" if self.tolerance else "")
         return None
 
     def _moved(self, value: float | Decimal, before: str, share: Fraction) -> str | None:
-        was = float(before) if isinstance(value, float) else Decimal(before)
-        if value == was:
+        was = _exact(float(before)) if isinstance(value, float) else _exact(Decimal(before))
+        if _near(_exact(value), was, share * abs(was) if isinstance(was, Fraction) else Fraction(0)):
             return None
-        if not (math.isfinite(value) and math.isfinite(was)) or abs(Fraction(value) - Fraction(was)) > share * abs(
-            Fraction(was)
-        ):
-            return f", and was {before} in the version before"
-        return None
+        return f", and was {before} in the version before"
+
+
+def _exact(value: float | Decimal) -> Fraction | float:
+    """Return a value as it is shown: of a double, the shortest text that stands for it. Infinities stay as they are."""
+    return exact(value) if math.isfinite(value) else float(value)
+
+
+def _near(one: Fraction | float, other: Fraction | float, most: Fraction) -> bool:
+    if isinstance(one, float) or isinstance(other, float):
+        return one == other
+    return abs(one - other) <= most
