@@ -23,6 +23,13 @@ RATCHET: dict[tuple[str, str], tuple[int, str]] = {
             "logged, and recovery removes the rest"
         ),
     ),
+    ("broad-except", "src/lakeward/storage/compaction.py"): (
+        1,
+        (
+            "a compaction after a write: the write is committed, and its caller must not be told that it failed, whatever "
+            "the compaction meets; it is logged, and tried again"
+        ),
+    ),
     ("broad-except", "src/lakeward/testing/cooperative.py"): (
         1,
         "an actor of a simulation ends in its own thread: what it raised is kept and judged by the scheduler",
