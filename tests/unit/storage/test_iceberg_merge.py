@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
-import re
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.manifest import DataFileContent, ManifestContent
@@ -20,22 +15,16 @@ from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, LongType, StringType
 
 import lakeward
-from lakeward import WriteResult
 from lakeward.control.records import ArmVersion, OpenTransaction
-from lakeward.errors import DuplicateKey
 from lakeward.storage.arm import Prepared, Scan, WriteTask
-from lakeward.storage.arms.iceberg import IcebergArm, deletes, merge
+from lakeward.storage.arms.iceberg import deletes, merge
 from lakeward.storage.arms.iceberg.deletes import local_path
 from lakeward.storage.arms.iceberg.scans import live_rows
 from lakeward.storage.table import TableRef
 from lakeward.types.logical import parse_type
 from lakeward.types.schema import Column, Schema
-from support.arms import ArmUnderTest
-from support.keyed import assert_digest_kept
-from support.outside import main_by_duckdb, main_by_pyiceberg
+from support.merge_subject import Subject
 from unit.storage.test_position_deletes import POSITION_DELETES, delete_positions
-
-COLUMNS = {"id": "long", "note": "string"}
 
 
 @pytest.fixture(scope="module")
@@ -43,58 +32,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lakeward.Worksp
     """A workspace for all tests of this module."""
     with lakeward.open(tmp_path_factory.mktemp("merge") / "home") as opened:
         yield opened
-
-
-class Subject:
-    """A dataset on the Iceberg arm, and its table."""
-
-    def __init__(
-        self, workspace: lakeward.Workspace, columns: dict[str, str] | None = None, key: Sequence[str] = ("id",)
-    ) -> None:
-        self.workspace = workspace
-        self.held = ArmUnderTest(workspace, "iceberg").create(columns or COLUMNS, key)
-        arm = workspace.storage.routing.arm("iceberg")
-        assert isinstance(arm, IcebergArm)
-        self.arm = arm
-
-    @property
-    def table(self) -> Table:
-        return self.arm._tables.load(self.held.table)
-
-    @property
-    def head(self) -> int:
-        snapshot = self.table.current_snapshot()
-        assert snapshot is not None
-        return snapshot.snapshot_id
-
-    def fill(self, *parts: range) -> Subject:
-        """Write one data file for each part; the digest is known from then on."""
-        for part in parts:
-            self.held.write([{"id": number, "note": f"n{number}"} for number in part])
-        self.workspace.storage.verify(self.held.record)
-        return self
-
-    def upsert(self, *ids: int, note: str = "new", mode: str = "upsert") -> WriteResult:
-        return self.held.write([{"id": number, "note": note} for number in ids], mode)
-
-    def summary(self) -> dict[str, str]:
-        snapshot = self.table.current_snapshot()
-        assert snapshot is not None and snapshot.summary is not None
-        return {"operation": snapshot.summary.operation.value, **snapshot.summary.additional_properties}
-
-    def files(self) -> dict[str, tuple[int, int]]:
-        """Return the number of rows and of delete files of each data file, by its path."""
-        tasks = self.table.scan().plan_files()
-        return {task.file.file_path: (task.file.record_count, len(task.delete_files)) for task in tasks}
-
-    def check(self) -> list[dict[str, Any]]:
-        """Compare what others read, and the digest that was kept along with that of the rows; return the rows."""
-        ours = self.held.rows(identity=True)
-        assert repr(main_by_pyiceberg(self.table).to_pylist()) == repr(ours)
-        # A UUID comes from DuckDB as its text.
-        assert repr(main_by_duckdb(self.table).to_pylist()) == re.sub(r"UUID\(('.{36}')\)", r"\1", repr(ours))
-        assert_digest_kept(self.held, known=True)
-        return ours
 
 
 @pytest.fixture
@@ -305,163 +242,6 @@ def test_what_another_engine_compacts_meanwhile_is_matched_anew(
     notes = {row["id"]: row["note"] for row in orders.check()}
     assert [notes[number] for number in (1, 105, 300)] == ["after"] * 3
     assert len(notes) == 31
-
-
-# Keys ---------------------------------------------------------------------------------------------------------------
-
-_DAY = dt.date(1969, 12, 1)
-KEYS: dict[str, Callable[[int], Any]] = {
-    "int": lambda n: n - 50,
-    "long": lambda n: (n - 50) * 2**40,
-    "string": lambda n: "a long beginning that is all the same " + "äö日\U0001f600"[n % 4] * (n % 3) + f"{n:05d}",
-    "decimal(20, 3)": lambda n: Decimal(n - 50) / 1000,
-    "uuid": lambda n: uuid.UUID(int=(n * 0x9E3779B97F4A7C15F39CC0605CEDC834) % 2**128),
-    "date": lambda n: _DAY + dt.timedelta(days=n),
-    "time": lambda n: dt.time(n // 60, n % 60, 1, n),
-    "timestamp": lambda n: dt.datetime(1969, 12, 31, 23) + dt.timedelta(minutes=n, microseconds=n),
-    "timestamptz": lambda n: dt.datetime(1969, 12, 31, 23, tzinfo=dt.UTC) + dt.timedelta(minutes=n, microseconds=n),
-    "binary": lambda n: b"\xff" * 20 + bytes([n, 0, 255 - n]),
-}
-
-
-@pytest.mark.parametrize("kind", KEYS)
-def test_keys_of_every_type_are_found_and_pruned(shared: lakeward.Workspace, kind: str) -> None:
-    key = KEYS[kind]
-    orders = Subject(shared, {"id": kind, "n": "long"})
-    ordered = sorted(key(number) for number in range(120))
-    for part in range(0, 120, 40):
-        orders.held.write([{"id": value, "n": 0} for value in ordered[part : part + 40]])
-    orders.workspace.storage.verify(orders.held.record)
-    changed = [ordered[0], ordered[39], ordered[40], ordered[119], key(200)]
-    result = orders.held.write([{"id": value, "n": 1} for value in reversed(changed)], "upsert")
-    assert (result.rows_updated, result.rows_added) == (4, 1)
-    assert {row["id"] for row in orders.check() if row["n"]} == set(changed)
-    assert orders.held.write([{"id": value} for value in changed], "delete").rows_deleted == 5
-    orders.check()
-
-
-@pytest.mark.parametrize("kind", sorted(set(KEYS) - {"string", "binary", "uuid"}))
-def test_bounds_of_every_type_prune(shared: lakeward.Workspace, kind: str, reads: list[int]) -> None:
-    key = KEYS[kind]
-    orders = Subject(shared, {"id": kind, "n": "long"})
-    for part in range(0, 120, 40):
-        orders.held.write([{"id": key(number), "n": 0} for number in range(part, part + 40)])
-    orders.held.write([{"id": key(50), "n": 1}, {"id": key(70), "n": 1}], "upsert")
-    assert reads == [1]
-
-
-def test_a_boolean_key_and_a_key_of_two_columns(shared: lakeward.Workspace, reads: list[int]) -> None:
-    orders = Subject(shared, {"n": "long", "flag": "boolean", "id": "string"}, ("flag", "id"))
-    for flag in (False, True):
-        orders.held.write([{"id": f"k{number}", "flag": flag, "n": 0} for number in range(10)])
-    orders.workspace.storage.verify(orders.held.record)
-    result = orders.held.write(pa.table({"id": ["k3", "k99"], "flag": [True, True], "n": [1, 1]}), "upsert")
-    assert (result.rows_updated, result.rows_added, reads) == (1, 1, [1])
-    assert [(row["flag"], row["id"]) for row in orders.check() if row["n"]] == [(True, "k3"), (True, "k99")]
-
-
-@pytest.mark.parametrize("size", [500, 1_000, 1_500, 5_000, 20_000])
-def test_u01_composite_keys(shared: lakeward.Workspace, size: int) -> None:
-    def rows(value: int) -> pa.Table:
-        numbers = pa.array(range(size), pa.int32())
-        return pa.table({"b": pc.cast(numbers, pa.string()), "a": pc.cast(numbers, pa.int32()), "v": [value] * size})
-
-    orders = Subject(shared, {"a": "int", "b": "string", "v": "long"}, ("a", "b"))
-    orders.held.write(rows(0).select(["a", "b", "v"]))
-    orders.workspace.storage.verify(orders.held.record)
-    snapshots = len(orders.table.metadata.snapshots)
-    result = orders.held.write(rows(1), "upsert")
-    assert (result.rows_updated, result.row_count) == (size, size)
-    assert len(orders.table.metadata.snapshots) == snapshots + 1
-    assert orders.summary()["total-data-files"] == "1", "all rows of the first file went"
-    orders.check()
-    assert not orders.held.write(rows(1), "upsert").committed
-
-
-def test_two_million_keys_in_one_batch(shared: lakeward.Workspace) -> None:
-    count = 2_000_000
-    orders = Subject(shared, {"id": "long", "v": "int"})
-    numbers = pa.array(range(count), pa.int64())
-    orders.held.write(
-        pa.table({"id": pc.multiply(numbers.slice(0, 1_000_000), 2), "v": pa.nulls(1_000_000, pa.int32())})
-    )
-    result = orders.held.write(
-        pa.table({"id": numbers, "v": pc.cast(pc.bit_wise_and(numbers, 7), pa.int32())}), "upsert"
-    )
-    assert (result.rows_updated, result.rows_added, result.row_count) == (1_000_000, 1_000_000, count)
-    table = orders.table.scan(selected_fields=("id", "v")).to_arrow()
-    assert pc.count_distinct(table["id"]).as_py() == table.num_rows == count
-    assert pc.all(pc.equal(pc.bit_wise_and(table["id"], 7), table["v"])).as_py()
-
-
-def test_a_key_that_the_dataset_has_twice(orders: Subject) -> None:
-    orders.held.write([{"id": 3, "note": "again"}])
-    with pytest.raises(DuplicateKey) as caught:
-        orders.upsert(3, 4)
-    assert caught.value.fields["where"] == "dataset"
-    assert orders.table.metadata.refs.keys() == {"main"}
-    assert orders.upsert(4).rows_updated == 1, "others can be written"
-
-
-# Values -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_u05_what_differs(shared: lakeward.Workspace, known: bool) -> None:
-    """With the parent's digest known all columns are read at once; else a few first, then the others."""
-    nan = float("nan")
-    columns = {
-        "k": "int",
-        "v": "double",
-        "w": "double",
-        "s": "struct<x: int, d: double>",
-        "l": "list<double>",
-        "t": "string",
-    }
-    orders = Subject(shared, columns, ("k",))
-    empty: dict[str, Any] = {"v": None, "w": None, "s": None, "l": None, "t": None}
-    old = [
-        {**empty, "k": 1, "s": {"x": None, "d": None}},
-        {**empty, "k": 2, "v": nan, "l": []},
-        {**empty, "k": 3, "s": {"x": None, "d": nan}, "l": [nan, None, 0.0]},
-        {**empty, "k": 4, "l": []},
-        {**empty, "k": 5, "v": 0.0, "t": ""},
-        {**empty, "k": 6, "s": {"x": 1, "d": -0.0}},
-        {**empty, "k": 7},
-    ]
-    orders.held.write(old)
-    if known:
-        orders.workspace.storage.verify(orders.held.record)
-    new = [
-        {**old[0], "s": None},
-        {**old[1]},
-        {**old[2], "l": [nan, None, -0.0]},
-        {**old[3], "l": None},
-        {**old[4], "v": -0.0, "t": ""},
-        {**old[5], "s": {"x": 1, "d": 0.0}},
-        {**old[6], "l": [None]},
-    ]
-    result = orders.held.write(new, "upsert")
-    assert (result.rows_updated, result.rows_unchanged) == (3, 4)
-    rows = {row["k"]: row for row in orders.held.rows(identity=True)}
-    assert {number for number, row in rows.items() if row["__version"] == 2} == {1, 4, 7}
-    assert (rows[1]["s"], rows[4]["l"], rows[7]["l"]) == (None, None, [None])
-    if known:
-        assert_digest_kept(orders.held, known=True)
-
-
-def test_rows_that_differ_only_where_is_read_last(shared: lakeward.Workspace) -> None:
-    orders = Subject(shared, {"id": "long", "small": "boolean", "wide": "string", "more": "list<string>"})
-    rows: list[dict[str, Any]] = [
-        {"id": n, "small": True, "wide": f"{n * 7919 % 1000:050d}", "more": [str(n)]} for n in range(1000)
-    ]
-    orders.held.write(rows)
-    rows[10]["wide"] += "!"
-    rows[20]["more"] = []
-    rows[30]["small"] = None
-    result = orders.held.write(rows, "upsert")
-    assert (result.rows_updated, result.rows_unchanged) == (3, 997)
-    assert orders.held.rows() == rows
 
 
 # Columns ------------------------------------------------------------------------------------------------------------
