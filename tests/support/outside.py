@@ -21,7 +21,7 @@ def main_by_duckdb(table: Any) -> pa.Table:
     """Return the rows of `main` in the order of their places: its files, without the positions that it deletes."""
     parts = []
     with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET TimeZone = 'UTC'; SET arrow_lossless_conversion = true")
         for task in table.scan().plan_files():
             query = (
                 "SELECT * EXCLUDE (file_row_number) "
