@@ -26,8 +26,8 @@ RATCHET: dict[tuple[str, str], tuple[int, str]] = {
     ("broad-except", "src/lakeward/storage/compaction.py"): (
         1,
         (
-            "a compaction after a write: the write is committed, and its caller must not be told that it failed, whatever "
-            "the compaction meets; it is logged, and tried again"
+            "a compaction after a write: the write is committed, and its caller must not be told that it failed, "
+            "whatever the compaction meets; it is logged, and tried again"
         ),
     ),
     ("broad-except", "src/lakeward/testing/cooperative.py"): (

@@ -118,7 +118,7 @@ class Compaction:
         before = Gathered(min(before.data_files, now.data_files), min(before.delete_files, now.delete_files))
         self._looked[dataset_id, arm.name] = before
         # What fails again and again must not make every write slow: it is tried after twice as many files each time.
-        patience = 2 ** min(self._failed.get((dataset_id, arm.name), 0), MOST_PATIENCE)
+        patience = 1 << min(self._failed.get((dataset_id, arm.name), 0), MOST_PATIENCE)
         many = now.data_files - before.data_files >= self._policy.small_files * patience
         return many or now.delete_files - before.delete_files >= self._policy.delete_files * patience
 
