@@ -24,7 +24,7 @@ def parse_columns(listed: str | None, single: Iterable[str] = ()) -> dict[str, s
         {'id': 'long', 'price': 'decimal(18,4)', 'odd:name': 'string'}
     """
     declared: dict[str, str] = {}
-    for part in _split(listed) if listed is not None else []:
+    for part in split_list(listed) if listed is not None else []:
         name, colon, type_ = part.partition(":")
         _add(declared, name.strip(), type_.strip() if colon else "", part)
     for part in single:
@@ -46,7 +46,8 @@ def _add(declared: dict[str, str], name: str, type_: str, part: str) -> None:
     declared[name] = type_
 
 
-def _split(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
+    """Return the parts between commas, but for commas inside brackets."""
     parts, depth, start = [], 0, 0
     for position, character in enumerate(text):
         if character in _OPENING:

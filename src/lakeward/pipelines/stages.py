@@ -111,8 +111,6 @@ class Stages:
         wanted = {*columns, *stage.model.columns, *reads.key}
         outputs = {output.name for output, _ in stage.model.outputs}
         below = [name for name in stage.schema.names if name in wanted and name not in outputs]
-        # A feature that is the number of the row needs no column, but rows.
-        below = below or [next(name for name in stage.schema.names if name not in outputs)]
         if stage.input.name in stage.input.stages:
             rows = self._open(stage.input.stages[stage.input.name], reads, below)
         else:

@@ -1,4 +1,4 @@
-"""A project with model functions, ONNX files made here, and pipelines that predict with them, on either arm."""
+"""A project with model functions, and pipelines that predict with them, on either arm."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import lakeward
 from lakeward.pipelines.models.registered import ModelVersion
@@ -24,26 +21,6 @@ nodes:
 outputs:
   - {{dataset: main.m.out, from: scored, strategy: {strategy}, primary_key: [id], arm: {arm}, allow_empty: true}}
 """
-
-
-def linear(weights: list[float], bias: float = 0.0, name: str = "x", output: str = "y", rows: Any = "n") -> bytes:
-    """Return an ONNX model of one float input of so many columns: their weighted sum."""
-    matrix = numpy_helper.from_array(np.array(weights, np.float32).reshape(-1, 1), "w")
-    offset = numpy_helper.from_array(np.array([bias], np.float32), "b")
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", [name, "w"], ["p"]), helper.make_node("Add", ["p", "b"], [output])],
-        "g",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [rows, len(weights)])],
-        [helper.make_tensor_value_info(output, TensorProto.FLOAT, [rows, 1])],
-        [matrix, offset],
-    )
-    return model_of(graph)
-
-
-def model_of(graph: onnx.GraphProto, opset: int = 17) -> bytes:
-    """Return a graph as a file."""
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
-    return bytes(made.SerializeToString())
 
 
 @pytest.fixture

@@ -77,9 +77,7 @@ def test_m02_every_row_is_predicted_and_an_empty_batch_never_asked_for(
     rows: lakeward.Dataset, add: Add, build: Build, rows_in: int
 ) -> None:
     fill(rows, 1, *range(10, 10 + rows_in))
-    add(
-        "def f(batch):\n    assert 0 < batch.num_rows <= 64\n    return [2 * each for each in batch['id'].to_pylist()]\n"
-    )
+    add("def f(batch):\n    assert 0 < batch.num_rows <= 64\n    return [2 * x for x in batch['id'].to_pylist()]\n")
     out = build(where="id > 1")
     assert sorted(pairs(out)) == [(each, float(each), 2.0 * each) for each in range(10, 10 + rows_in)]
     assert str(out.to_arrow().schema.field("y").type) == "double"
