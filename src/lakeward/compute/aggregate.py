@@ -23,7 +23,7 @@ def check_aggregate(text: str) -> str:
             function. Its `position` is in `text`.
     """
     try:
-        query = analyse(f"{_BEFORE}{text}\n AS value FROM rows_", ["rows_"])
+        query = analyse(f"{_BEFORE}{text}\n AS value FROM rows_", ["rows_"], named_columns=False)
     except SqlError as error:
         position = error.fields.get("position")
         moved = max(0, position - len(_BEFORE)) if isinstance(position, int) else None

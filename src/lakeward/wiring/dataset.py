@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakeward.control.db import Database
+from lakeward.control.expectation_results import ExpectationResults, JudgedVersion
 from lakeward.control.history import History
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Transaction
@@ -336,6 +337,19 @@ class Dataset:
     def history(self, most: int = 100) -> list[Transaction]:
         """Return its transactions, newest first."""
         return History(self._rooms.database).transactions({self._id: self.name}, dataset_id=self._id, most=most)
+
+    def expectations(self, version: int | None = None, most: int = 20) -> list[JudgedVersion]:
+        """Return what builds found in its versions, newest first, also in those that they refused.
+
+        Args:
+            version: in this one only.
+            most: in at most so many.
+
+        Example:
+            >>> [(each.version, each.status) for each in orders.expectations()]
+            []
+        """
+        return ExpectationResults(self._rooms.database).judged(self._id, version=version, most=most)
 
     def __repr__(self) -> str:
         return f"Dataset({self.name!r})"

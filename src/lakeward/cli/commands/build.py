@@ -74,6 +74,7 @@ def build(
     columns = ("pipeline", "dataset", "mode", "written", "rows now", "version")
     lines: list[RenderableType] = [f"pipeline {result.pipeline}: up to date" for result in results if result.up_to_date]
     if rows:
+        lines += [f"warning: {warning}" for result in results for warning in result.warnings]
         lines += [table(columns, rows, ("written", "rows now", "version")), f"built in {seconds:.1f} s"]
     lines += [f"warning: {warning}" for warning in warnings]
     session.show(document, lines, remedies + ([lakeward("dataset", "preview", rows[-1][1])] if rows else []))

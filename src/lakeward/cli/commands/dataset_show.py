@@ -6,6 +6,7 @@ import typer
 from rich.console import RenderableType
 
 from lakeward.cli.command import command
+from lakeward.cli.commands.dataset_expectations import summary
 from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
@@ -27,6 +28,7 @@ def show(session: Session, dataset: DatasetArgument) -> None:
         record = found.record
         digest = str(found.digest())
         places = found.locate()
+        judged = found.expectations(most=1)
     route = record.route
     document = {
         "name": record.name,
@@ -43,6 +45,7 @@ def show(session: Session, dataset: DatasetArgument) -> None:
         "partition_by": list(record.partition_by),
         "created_at": record.created_at,
         "places": places,
+        "expectations": judged[0].to_json() if judged else None,
     }
     key = set(record.schema.primary_key)
     columns = [(column.name, str(column.type), "key" if column.name in key else "") for column in record.schema.columns]
@@ -51,6 +54,7 @@ def show(session: Session, dataset: DatasetArgument) -> None:
         f"arm      {record.arm} (mode {route.mode}, mirror {route.mirror_arm or 'none'})",
         f"version  {record.head_version}, {counted(record.row_count, 'row')}, {record.status}",
         f"digest   {digest}",
+        *([f"expects  {summary(judged[0])}"] if judged else []),
         *([f"divided  by {', '.join(record.partition_by)}"] if record.partition_by else []),
         *(
             f"on {arm}: {', '.join(f'{name} {value}' for name, value in place.items())}"
@@ -59,6 +63,8 @@ def show(session: Session, dataset: DatasetArgument) -> None:
         table(("column", "type", ""), columns),
     ]
     steps = [lakeward("dataset", "preview", record.name)]
-    if not record.head_version:
+    if judged:
+        steps.append(lakeward("dataset", "expectations", record.name))
+    if not record.head_version and not judged:
         steps = [lakeward("dataset", "import", record.name, "FILE")]
     session.show(document, lines, steps)
