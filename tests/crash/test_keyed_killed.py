@@ -1,4 +1,4 @@
-"""A process is killed in the middle of a keyed write to the Postgres arm: it was one transaction, and leaves nothing."""
+"""A process is killed in a keyed write to the Postgres arm, which is one transaction: nothing of it is left."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ VERBS = ("append_new", "upsert", "mirror")
 POINTS = ("intent:opened", "prepare", "prepare:copy", "prepare:chunk", "audit", "decide", "decide:committed")
 OLD = [(number, "old") for number in range(8)]
 NEW = {
-    "append_new": OLD + [(8, "new"), (9, "new")],
-    "upsert": OLD[:5] + [(number, "new") for number in range(5, 10)],
+    "append_new": [*OLD, (8, "new"), (9, "new")],
+    "upsert": [*OLD[:5], *((number, "new") for number in range(5, 10))],
     "mirror": [(number, "new") for number in range(5, 10)],
 }
 

@@ -32,8 +32,6 @@ COLUMNS = {"id": "long", "note": "string"}
 Make = Callable[..., lakeward.Dataset]
 Opened = Callable[[Faults], lakeward.Workspace]
 VERBS = ("append_new", "upsert", "mirror", "changes", "delete")
-
-
 _numbers = itertools.count(1)
 
 
@@ -133,7 +131,6 @@ def test_an_update_keeps_identity_and_two_versions_back_are_as_they_were(dataset
     assert {version: content(dataset, version) for version in versions} == versions
     before, after = versions[1][3], versions[2][3]
     assert after == {**before, "note": "new", "__version": 2}
-    # Added in the order of the input, and not of the keys.
     assert [(row["id"], row["__row_index"], row["__row_id"]) for row in versions[2][10:]] == [
         (12, 10, 10),
         (11, 11, 11),
@@ -260,7 +257,6 @@ def test_u04_a_key_that_the_dataset_holds_twice(ws: lakeward.Workspace, dataset:
     assert (caught.value.fields["keys"], caught.value.fields["count"]) == ([{"id": "3"}, {"id": "5"}], 2)
     assert stored(dataset) == before
     assert unclean(ws, [dataset.name]) == []
-    # Other keys can be written.
     dataset.write(rows(7, note="new"), mode="upsert")
     assert dataset.to_arrow(where="id = 7")["note"].to_pylist() == ["new"]
 

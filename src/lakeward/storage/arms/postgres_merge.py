@@ -52,8 +52,9 @@ _STAGED = pa.schema(
     ]
 )
 
-# The quoted offset keeps the lookup a lookup: one by index for each row of the input. What is known of the table's
-# columns is of all datasets together and often old, and would have the planner read a dataset for a few rows.
+# The quoted offset keeps the lookup a lookup: one by index for each row of the input, and the condition on `until` lets
+# it be that of the keys only. What is known of the table's columns is of all datasets together and often old, and would
+# have the planner read a dataset for a few rows.
 _PLAN = sql.SQL(
     "CREATE TEMPORARY TABLE lakeward_plan ON COMMIT DROP AS "
     "SELECT staged.position, CASE WHEN held.place IS NULL THEN CASE WHEN staged.removes THEN 'skip' ELSE 'add' END "
@@ -64,7 +65,7 @@ _PLAN = sql.SQL(
     "SELECT stored.ctid AS place, stored.row_id, stored.row_index, stored.created_at, "
     "{hash} AS hash "
     "FROM lakeward.dataset_rows AS stored "
-    "WHERE stored.dataset_id = {dataset_id} AND stored.key = staged.key AND stored.until IS NULL "
+    "WHERE stored.dataset_id = {dataset_id} AND stored.key = staged.key AND coalesce(stored.until, 0) = 0 "
     "AND stored.version BETWEEN {base} AND {parent} AND {same_key} OFFSET '0') AS held ON true"
 )
 _CLEAR = sql.SQL(

@@ -39,8 +39,8 @@ _KEY = """
 ALTER TABLE lakeward.dataset_rows DROP COLUMN key;
 ALTER TABLE lakeward.dataset_rows ADD COLUMN key bigint;
 """
-# Finds rows by the version that wrote them, and by the one that replaced them. Every row is in one of the two, so that a
-# reader of the head does not pass by its history, and a row that is replaced does not have to be found in both.
+# Finds rows by the version that wrote them, and by the one that replaced them. Every row is in one of the two: a reader of
+# the head does not pass by its history.
 _INDEXES = """
 DROP INDEX lakeward.dataset_rows_version;
 DROP INDEX lakeward.dataset_rows_until;
@@ -54,10 +54,12 @@ CREATE INDEX dataset_rows_version ON lakeward.dataset_rows (dataset_id, version)
 CREATE INDEX dataset_rows_until ON lakeward.dataset_rows (dataset_id, until) WHERE until IS NOT NULL;
 """
 # Finds the rows of a dataset's head by their key. Replaced rows are not in it, so that it does not grow with history;
-# those of a version before the last replace are passed by without being read. Datasets without a key pay nothing for it.
+# those of a version before the last replace are passed by unread. Datasets without a key pay nothing for it.
+# Its condition is put so that who asks in these words can be given no other index: before the table is analysed, that of
+# the versions looks as good, and would be read whole for each key.
 _KEY_INDEX = """
 CREATE INDEX dataset_rows_key ON lakeward.dataset_rows (dataset_id, key, version)
-    WHERE until IS NULL AND key IS NOT NULL
+    WHERE coalesce(until, 0) = 0 AND key IS NOT NULL
 """
 # Up to which version rows of the Postgres arm may lack their key's number; the first keyed write fills it in.
 _UNNUMBERED = """
