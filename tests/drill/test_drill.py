@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -16,12 +17,13 @@ import pytest
 import lakeward
 from lakeward.cli.app import main
 from lakeward.storage.protocol import POINTS
+from lakeward.storage.verbs import VERBS
 from lakeward.testing.drill import run as drill
 from lakeward.testing.drill import worker
 from lakeward.testing.drill.matrix import Case, Outcome
 from lakeward.testing.drill.model import Log, Model, Rooms
 from lakeward.testing.drill.rounds import Round
-from lakeward.testing.drill.writes import COLUMNS, PRIMARY_KEY, Write
+from lakeward.testing.drill.writes import COLUMNS, PRIMARY_KEY, Chooser, Write
 
 CASES, ROUNDS = 18, 5
 
@@ -143,3 +145,44 @@ def test_the_model_finds_false_answers(workspace: lakeward.Workspace, model: Mod
     model.log.asked(Write(9, tuple((name, "append", (9,)) for name in model.datasets)))
     model.log.answers.update({"drill 1": "acknowledged", "drill 9": "acknowledged"})
     assert model.check(random.Random(1)) == ["drill 9 was acknowledged and is not committed"]
+
+
+def test_the_model_follows_every_mode(workspace: lakeward.Workspace, model: Model, rng: random.Random) -> None:
+    chooser = Chooser(itertools.count(1))
+    for mode in [*VERBS, *VERBS, *VERBS]:
+        chooser.settled()
+        # Of a deletion by both, one might have nothing to do.
+        for names in [(name,) for name in model.datasets] if mode == "delete" else [tuple(model.datasets)]:
+            asked = model.log.asked(chooser.write(rng, [(name, mode) for name in names]))
+            told = worker.Worker(model.rooms, worker.Switch(), None)._write(asked)  # type: ignore[arg-type]
+            model.log.answers[asked.label] = str(told["answer"])
+            model.log.nothing[asked.label] = told["nothing"]  # type: ignore[assignment]
+            assert told["answer"] == "acknowledged"
+            assert not told["nothing"] or mode == "delete"
+        assert model.check(rng) == []
+    assert all(len(each.content) > 3 * (len(VERBS) - 1) for each in model.datasets.values())
+
+
+def test_the_model_finds_a_key_twice_and_a_row_that_was_not_deleted(
+    workspace: lakeward.Workspace, model: Model
+) -> None:
+    name = next(iter(model.datasets))
+    for number, mode, ids in ((1, "append", (1, 2, 3)), (4, "changes", (2, 3))):
+        asked = model.log.asked(Write(number, ((name, mode, ids),)))
+        worker.Worker(model.rooms, worker.Switch(), None)._write(asked)  # type: ignore[arg-type]
+    assert model.check(random.Random(1)) == []
+    with psycopg.connect(workspace.database.libpq_url) as connection:
+        connection.execute("UPDATE lakeward.dataset_rows SET until = NULL")
+    complaints = " ".join(model.check(random.Random(1)))
+    assert "2 rows too many" in complaints
+    assert "__row_index has gaps, or a value twice" in complaints
+
+
+def test_a_write_that_says_that_it_had_nothing_to_do_must_be_right(workspace: lakeward.Workspace, model: Model) -> None:
+    name = next(iter(model.datasets))
+    write(workspace, model, 1)
+    for number, ids, complaints in ((8, (99,), []), (9, (1,), ["drill 9 was acknowledged and is not committed"])):
+        asked = model.log.asked(Write(number, ((name, "delete", ids),)))
+        model.log.answers[asked.label] = "acknowledged"
+        model.log.nothing[asked.label] = {name: 1}
+        assert model.check(random.Random(1)) == complaints

@@ -108,10 +108,11 @@ class DatasetModel:
         digest = self._rooms.storage.digest(record)
         if digest != digest_batches(record.schema, self._batches(record, expected.rows)):
             yield f"the digest {digest} is not the model's"
-        # All that are new, and one of those that were read before: among the newest ones, for retention may have ended
-        # others.
+        # The newest, all that came with it, and one of those that were read before: a late one, for retention may have
+        # ended others.
         earlier = generator.sample(sorted(self.content)[1:][-10:], min(1, len(self.content) - 1))
-        for version in dict.fromkeys([*self._unread, *earlier]):
+        newest = [self.head] if self.head else []
+        for version in dict.fromkeys([*newest, *self._unread, *earlier]):
             yield from (f"at version {version}: {what}" for what in self._differs(record, version))
         self._unread.clear()
         for row in self._rooms.database.fetch(QUERIES["left_over"], {"dataset_id": self.id}):
