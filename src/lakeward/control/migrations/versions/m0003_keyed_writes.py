@@ -39,8 +39,8 @@ _KEY = """
 ALTER TABLE lakeward.dataset_rows DROP COLUMN key;
 ALTER TABLE lakeward.dataset_rows ADD COLUMN key bigint;
 """
-# Finds rows by the version that wrote them, and by the one that replaced them. Every row is in one of the two: a reader of
-# the head does not pass by its history.
+# Finds rows by the version that wrote them, and by the one that replaced them. Every row is in one of the two, and a
+# reader of the head does not pass by its history.
 _INDEXES = """
 DROP INDEX lakeward.dataset_rows_version;
 DROP INDEX lakeward.dataset_rows_until;
@@ -55,8 +55,8 @@ CREATE INDEX dataset_rows_until ON lakeward.dataset_rows (dataset_id, until) WHE
 """
 # Finds the rows of a dataset's head by their key. Replaced rows are not in it, so that it does not grow with history;
 # those of a version before the last replace are passed by unread. Datasets without a key pay nothing for it.
-# Its condition is put so that who asks in these words can be given no other index: before the table is analysed, that of
-# the versions looks as good, and would be read whole for each key.
+# Its condition is put so that who asks in these words can be given no other index: before the table is analysed, that
+# of the versions looks as good, and would be read whole for each key.
 _KEY_INDEX = """
 CREATE INDEX dataset_rows_key ON lakeward.dataset_rows (dataset_id, key, version)
     WHERE coalesce(until, 0) = 0 AND key IS NOT NULL
