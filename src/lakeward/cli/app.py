@@ -12,7 +12,21 @@ from typing import Annotated, NoReturn
 import typer
 
 import lakeward
-from lakeward.cli.commands import apply, build, dataset, demo, doctor, init, ledger, maintain, plan, status, verify
+from lakeward.cli.commands import (
+    apply,
+    build,
+    dataset,
+    demo,
+    doctor,
+    init,
+    ledger,
+    maintain,
+    model,
+    plan,
+    run,
+    status,
+    verify,
+)
 from lakeward.cli.next_steps import given_home, with_home
 from lakeward.cli.redaction import Redactor
 from lakeward.cli.session import PIPE_CLOSED, OutputFormat, Session, forget_stdout
@@ -43,7 +57,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _module in (init, doctor, status, dataset, plan, apply, build, verify, ledger, maintain, demo):
+for _module in (init, doctor, status, dataset, plan, apply, build, run, verify, ledger, maintain, model, demo):
     _module.register(app)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -53,6 +54,7 @@ _WRITES = (
     exp.Cache,
     exp.Comment,
 )
+_FILE = re.compile(r"\.(csv|tsv|parquet|json|ndjson|jsonl|gz|zst|db|duckdb|xlsx|txt|arrow)$", re.IGNORECASE)
 _LOOKS = (exp.Describe, exp.Show, exp.Summarize)
 
 
@@ -70,7 +72,9 @@ class Query:
     canonical: str
 
 
-def analyse(sql: str, names: Collection[str], *, where: str = "", named_columns: bool = True) -> Query:
+def analyse(
+    sql: str, names: Collection[str], *, where: str = "", named_columns: bool = True, undeclared: str | None = None
+) -> Query:
     """Check a query's text and return what it reads.
 
     Args:
@@ -78,6 +82,7 @@ def analyse(sql: str, names: Collection[str], *, where: str = "", named_columns:
         names: the names it may read (node names), compared without regard to case, as SQL does.
         where: what the text is part of, put in front of every error ("pipelines/orders.yml:7: node clean").
         named_columns: refuse result columns that have no name of their own.
+        undeclared: the way out for a name that is not declared, where it is another one than in a pipeline.
 
     Raises:
         SqlError: the text is not one read-only SELECT, has a syntax error, reads an undeclared name, or calls a refused
@@ -89,7 +94,7 @@ def analyse(sql: str, names: Collection[str], *, where: str = "", named_columns:
         )
     if "\0" in sql:
         raise sql_error("the query has a NUL character, which no database takes", sql, sql.index("\0"), where=where)
-    analysis = _Analysis(sql, where, {name.casefold(): name for name in names})
+    analysis = _Analysis(sql, where, {name.casefold(): name for name in names}, undeclared)
     text, tree = analysis.parse()
     analysis.check_statement(tree)
     analysis.check_functions(tree)
@@ -125,10 +130,11 @@ def without_semicolon(sql: str) -> str:
 class _Analysis:
     """One reading of one text."""
 
-    def __init__(self, sql: str, where: str, names: dict[str, str]) -> None:
+    def __init__(self, sql: str, where: str, names: dict[str, str], hint: str | None = None) -> None:
         self.sql = sql
         self.where = where
         self.names = names
+        self.hint = hint
 
     def fail(self, reason: str, position: int | None, next_step: str | None = None, **fields: object) -> SqlError:
         error = sql_error(reason, self.sql, position, where=self.where, next_step=next_step)
@@ -234,7 +240,7 @@ class _Analysis:
             qualified = ".".join(part.name for part in table.parts)
             if len(table.parts) > 1:
                 raise self.undeclared(qualified, table, qualified=True)
-            if name.casefold() in _visible_ctes(table):
+            if name.casefold() in visible_ctes(table):
                 continue
             declared = self.names.get(name.casefold())
             if declared is None:
@@ -244,7 +250,7 @@ class _Analysis:
 
     def undeclared(self, name: str, table: exp.Table, *, qualified: bool) -> SqlError:
         position = self.position(table)
-        if _looks_like_file(name) and not qualified:
+        if looks_like_file(name) and not qualified:
             return self.fail(
                 f"{name!r} is a file or address, and a query reads declared nodes only",
                 position,
@@ -255,6 +261,8 @@ class _Analysis:
         near = difflib.get_close_matches(name.casefold(), self.names, n=1)
         if near:
             hint: str | None = f"did you mean {self.names[near[0]]}?"
+        elif self.hint is not None:
+            hint = self.hint
         elif qualified:
             hint = (
                 f"declare a node, as in `nodes: {{{table.name}: {{source: {name}}}}}`, and read it by the node's name"
@@ -295,7 +303,7 @@ class _Analysis:
         return min(starts) if starts else None
 
 
-def _visible_ctes(table: exp.Table) -> set[str]:
+def visible_ctes(table: exp.Table) -> set[str]:
     """Return the names of the common table expressions that a table reference can see, from the inside outwards.
 
     A body sees all of its own WITH; an entry of a WITH sees those before it, and itself when the WITH is recursive.
@@ -336,24 +344,9 @@ def _function_names(node: exp.Func) -> list[str]:
     return names or [type(node).__name__.lower()]
 
 
-def _looks_like_file(name: str) -> bool:
-    return any(mark in name for mark in ("/", "\\", "*", "://")) or name.lower().endswith(
-        (
-            ".csv",
-            ".tsv",
-            ".parquet",
-            ".json",
-            ".ndjson",
-            ".jsonl",
-            ".gz",
-            ".zst",
-            ".db",
-            ".duckdb",
-            ".xlsx",
-            ".txt",
-            ".arrow",
-        )
-    )
+def looks_like_file(name: str) -> bool:
+    """Say whether a name is more likely to be meant as a file or address than as anything else."""
+    return any(mark in name for mark in ("/", "\\", "*", "://")) or _FILE.search(name) is not None
 
 
 def _verb(node: exp.Expr) -> str:

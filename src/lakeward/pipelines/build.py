@@ -23,7 +23,7 @@ from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.spec import Pipeline, strategy_classes
 from lakeward.pipelines.stages import Reads, Stages
 from lakeward.pipelines.up_to_date import UpToDate
-from lakeward.pipelines.windows import Asked, BuildWindows, decide
+from lakeward.pipelines.windows import Asked, BuildWindows, decide, everything
 from lakeward.storage.facade import Storage
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import BuildResult, Output, ReadRequest
@@ -31,6 +31,7 @@ from lakeward.types.conform import to_reader
 from lakeward.types.schema import Schema
 
 WRITER = "pipeline.output"
+RUN_WRITER = "run.output"
 READER = "pipeline.source"
 DEFAULT_ARM = "postgres"
 
@@ -108,17 +109,52 @@ class Builder:
         """
         graph = read_graph(pipeline)
         sources = {name: self.tree.dataset(name) for name in pipeline.sources.values()}
-        versions = self._pinned(pipeline, list(sources.values()))
+        versions = self.pinned(pipeline, list(sources.values()))
         standing = self.up_to_date.standing(graph, fingerprint, sources)
         if standing.reason is None and not full:
             for dataset_id in standing.unpublished:
                 self.recovery.recover(dataset_id)
             return BuildResult(None, pipeline.name, ())
+        return self._run(graph, fingerprint, sources, versions, full=full)
+
+    def once(self, pipeline: Pipeline) -> BuildResult:
+        """Run a pipeline that is not applied: all rows of its sources, whatever was built before.
+
+        Raises:
+            LakewardError: as `build` does.
+        """
+        graph = read_graph(pipeline)
+        sources = {name: self.tree.dataset(name) for name in pipeline.sources.values()}
+        return self._run(graph, None, sources, self.pinned(pipeline, list(sources.values())))
+
+    def described(self, graph: Graph, sources: Mapping[str, DatasetRecord]) -> tuple[Compiler, list[Schema]]:
+        """Return a compiler, and the columns of every output.
+
+        Raises:
+            SqlError, SchemaError, SpecError: a query is wrong.
+        """
         compiler = Compiler(graph, self.engine, {name: record.schema for name, record in sources.items()}, self.models)
+        return compiler, [output_schema(graph, index, compiler) for index in range(len(graph.pipeline.spec.outputs))]
+
+    def _run(
+        self,
+        graph: Graph,
+        fingerprint: str | None,
+        sources: Mapping[str, DatasetRecord],
+        versions: Mapping[int, int],
+        *,
+        full: bool = False,
+    ) -> BuildResult:
+        """Write every output; without a fingerprint, as a run of no pipeline."""
+        pipeline = graph.pipeline
         # All of them are described before a dataset is created, so that a wrong one leaves nothing behind.
-        needed = [output_schema(graph, index, compiler) for index in range(len(pipeline.spec.outputs))]
+        compiler, needed = self.described(graph, sources)
         expected = self.guard.expected(graph, needed)
-        windows = self.windows(graph, fingerprint, sources, versions, full=full)
+        if fingerprint is None:
+            ids = {name: record.id for name, record in sources.items()}
+            windows = [everything(graph, output, ids, versions) for output in pipeline.spec.outputs]
+        else:
+            windows = self.windows(graph, fingerprint, sources, versions, full=full)
         for output, each in zip(pipeline.spec.outputs, windows, strict=True):
             if each.rebuild and output.require_incremental and not full:
                 raise _not_incremental(pipeline, output.dataset, each.reason)
@@ -141,6 +177,8 @@ class Builder:
                 for index, schema in enumerate(needed)
             ]
             run = partial(self.storage.build, writer=WRITER, pipeline=pipeline.name)
+            if pipeline.one_off:
+                run = partial(self.storage.build, writer=RUN_WRITER)
             return self.guard.build(pipeline.name, outputs, expected, versions, partial(failure.note, pipeline), run)
         except Exception as error:
             if failure.raised is not None and failure.raised is not error:
@@ -153,16 +191,16 @@ class Builder:
         """Return what a build of each output would read now, and why; the arguments are those of `build`."""
         graph = read_graph(pipeline)
         sources = {name: self.tree.dataset(name) for name in pipeline.sources.values()}
-        return self.windows(graph, fingerprint, sources, self._pinned(pipeline, list(sources.values())), full=full)
+        return self.windows(graph, fingerprint, sources, self.pinned(pipeline, list(sources.values())), full=full)
 
-    def _pinned(self, pipeline: Pipeline, sources: Sequence[DatasetRecord]) -> dict[int, int]:
+    def pinned(self, pipeline: Pipeline, sources: Sequence[DatasetRecord]) -> dict[int, int]:
         """Return one consistent set of versions of the sources, by dataset id."""
         versions = self.ledger.heads([record.id for record in sources])
         for record in sources:
             if not versions.get(record.id):
                 writer = self.writers.get(record.name)
                 raise UnknownVersion(
-                    f"pipeline {pipeline.name!r} reads dataset {record.name}, to which nothing was ever written",
+                    f"{pipeline.title} reads dataset {record.name}, to which nothing was ever written",
                     safe="nothing was built",
                     next_step=f"lakeward build {writer}" if writer else f"lakeward dataset import {record.name} FILE",
                     pipeline=pipeline.name,
@@ -212,7 +250,7 @@ class Builder:
         sources: Mapping[str, DatasetRecord],
         windows: BuildWindows,
         expected: Expected,
-        fingerprint: str,
+        fingerprint: str | None,
         stages: Stages,
         failure: _Failure,
     ) -> Output:
@@ -237,9 +275,8 @@ class Builder:
         record = self.tree.find(output.dataset)
         if record is None:
             try:
-                return self.tree.create_dataset(
-                    output.dataset, schema, arm=output.arm or DEFAULT_ARM, actor=f"pipeline {graph.pipeline.name}"
-                )
+                actor = "run" if graph.pipeline.one_off else f"pipeline {graph.pipeline.name}"
+                return self.tree.create_dataset(output.dataset, schema, arm=output.arm or DEFAULT_ARM, actor=actor)
             except NameTaken:
                 # Somebody else made it in this instant; a twin under another spelling is still an error.
                 record = self.tree.find(output.dataset)
@@ -307,7 +344,7 @@ def _named(error: LakewardError, pipeline: Pipeline, dataset: DatasetRecord) -> 
     if not isinstance(error, ComputeError | StorageFull):
         return error
     named = type(error)(
-        f"pipeline {pipeline.name!r}, output {dataset.name}: {error.message}",
+        f"{pipeline.title}, output {dataset.name}: {error.message}",
         safe=f"dataset {dataset.name} is unchanged",
         next_step=error.next_step,
     )

@@ -18,6 +18,7 @@ from lakeward.pipelines.build import Builder, Progress
 from lakeward.pipelines.graph import order_pipelines, read_graph
 from lakeward.pipelines.guard import Guard
 from lakeward.pipelines.models.registry import Models
+from lakeward.pipelines.one_off import OneOff, RunPlan, RunRequest
 from lakeward.pipelines.plan import ADDED, CHANGED, REMOVED, Plan, make_plan
 from lakeward.pipelines.project import Project, load_project
 from lakeward.pipelines.registry import Applied, Registry
@@ -58,7 +59,7 @@ class Pipelines:
         self._recovery = recovery
         self._engine = engine
         self._database = database
-        self._models = models
+        self.models = models
         self._stages = stages
         self._registry = Registry(database)
         self._up_to_date = UpToDate(tree, LastWrites(database))
@@ -81,7 +82,7 @@ class Pipelines:
         Raises:
             SpecError, SqlError, SchemaError: the project is wrong, with file and line.
         """
-        return make_plan(project, self._registry.applied(), self._tree, self._engine, self._models)
+        return make_plan(project, self._registry.applied(), self._tree, self._engine, self.models)
 
     def apply(self, project: Project, actor: str = "api") -> Plan:
         """Store the project's pipelines, and remove those that it no longer has; their datasets stay.
@@ -124,6 +125,26 @@ class Pipelines:
             if pipeline.name in chosen
         ]
 
+    def run(self, request: RunRequest, progress: Progress | None = None) -> BuildResult:
+        """Run one query once, without a project.
+
+        Raises:
+            LakewardError: see `OneOff.run`.
+        """
+        return self._one_off(request, progress).run()
+
+    def plan_run(self, request: RunRequest) -> RunPlan:
+        """Return what `run` would do. Changes nothing.
+
+        Raises:
+            LakewardError: see `OneOff.run`.
+        """
+        return self._one_off(request, None).plan()
+
+    def _one_off(self, request: RunRequest, progress: Progress | None) -> OneOff:
+        applied = [(each.pipeline, each.fingerprint) for each in self.applied().values() if each.pipeline is not None]
+        return OneOff(request, self._tree, self._builder(applied, progress), [pipeline for pipeline, _ in applied])
+
     def explain(
         self, names: Sequence[str] | None = None, *, full: bool = False
     ) -> list[tuple[Pipeline, OutputSpec, BuildWindows]]:
@@ -154,7 +175,7 @@ class Pipelines:
             self._up_to_date,
             SourceWindows(self._database),
             Guard(self._tree, self._ledger, self._storage, self._engine, ExpectationResults(self._database)),
-            self._models,
+            self.models,
             self._stages,
             progress,
             {output.dataset: each.name for each, _ in readable for output in each.spec.outputs},

@@ -76,15 +76,24 @@ class PipelineSpec(SpecModel):
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A spec that passed, and where it was written."""
+    """A spec that passed, and where it was written.
+
+    `one_off`: it is not applied, and runs once.
+    """
 
     spec: PipelineSpec
     origin: Origin
+    one_off: bool = False
 
     @property
     def name(self) -> str:
         """The pipeline's name."""
         return self.spec.pipeline
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return "the run" if self.one_off else f"pipeline {self.name!r}"
 
     @property
     def sources(self) -> dict[str, str]:

@@ -111,6 +111,14 @@ def decide(graph: Graph, output: OutputSpec, strategy: Strategy, asked: Asked) -
     return BuildWindows(reason is None, reason is not None and asked.last is not None, reason or "", windows)
 
 
+def everything(graph: Graph, output: OutputSpec, ids: Mapping[str, int], heads: Mapping[int, int]) -> BuildWindows:
+    """Return what a one-off run reads for an output: all rows. It has no last build, and is none for a later one."""
+    reason = "it runs once"
+    sources = graph.sources(output)
+    windows = {name: SourceWindow(each, Window(0, heads[ids[each]]), reason) for name, each in sources.items()}
+    return BuildWindows(False, False, reason, windows)
+
+
 def _against(graph: Graph, output: OutputSpec, strategy: Strategy, asked: Asked) -> str | None:
     """Return why a build may not be a delta; None: it may."""
     last, sources = asked.last, graph.sources(output)

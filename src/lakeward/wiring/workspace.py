@@ -17,6 +17,7 @@ from lakeward.pipelines.build import Progress
 from lakeward.pipelines.models.declaring import declare_model
 from lakeward.pipelines.models.registered import ModelVersion
 from lakeward.pipelines.models.registry import Added, Models, is_function
+from lakeward.pipelines.one_off import RunRequest
 from lakeward.pipelines.plan import Plan
 from lakeward.pipelines.project import find_project
 from lakeward.pipelines.service import Pipelines
@@ -206,6 +207,37 @@ class Workspace:
             progress: is told how many rows of which output were computed so far.
         """
         return self.pipelines.build(list(names) or None, full=full, progress=progress)
+
+    def run(
+        self,
+        sql: str,
+        into: str,
+        sources: Mapping[str, str] | None = None,
+        strategy: str | None = None,
+        primary_key: Sequence[str] = (),
+        arm: str | None = None,
+        *,
+        allow_empty: bool = False,
+        where: str | None = None,
+        rest: str | None = None,
+        progress: Progress | None = None,
+    ) -> BuildResult:
+        """Run one query once into a dataset, which is made if it is missing. No project is needed, nothing is applied.
+
+        Args:
+            sql: one SELECT over `sources`, and over datasets by their full names: `from main.raw.orders`.
+            into, sources, strategy, primary_key, arm, allow_empty, where, rest: see `RunRequest`.
+            progress: is told how many rows were computed so far.
+
+        Raises:
+            SqlError: the query is wrong, with its line and column.
+            UsageError: the dataset has rows, and no strategy says what becomes of them.
+
+        Example:
+            >>> ws.run("select * from main.raw.orders where amount > 10", into="main.tmp.large")  # doctest: +SKIP
+        """
+        request = RunRequest(sql, into, sources or {}, strategy, primary_key, arm, allow_empty, where, rest)
+        return self.pipelines.run(request, progress)
 
     # Models ----------------------------------------------------------------------------------------------------------
 
