@@ -8,10 +8,11 @@ import appends
 import delta
 import digest
 import iceberg_replace
+import models
 import postgres_rows
 import small_build
 
-BENCHMARKS = (iceberg_replace, postgres_rows, digest, small_build, appends, delta)
+BENCHMARKS = (iceberg_replace, postgres_rows, digest, small_build, appends, delta, models)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ each of them reads from the start. One that a single query reads streams, and no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -74,22 +74,17 @@ class Stages:
                 self._loaded[name] = self.models.load(stage.model.version, self.threads)
                 self.expect(stage.input)
 
-    def run(self, compiled: Compiled, reads: Reads, around: Callable[[str], str] | None = None) -> pa.RecordBatchReader:
+    def run(self, compiled: Compiled, reads: Reads) -> pa.RecordBatchReader:
         """Start a query and what is before it, and return its result as a stream.
-
-        Args:
-            compiled: the query.
-            reads: its sources.
-            around: makes another query of it, which runs in its place.
 
         Raises:
             ComputeError: a model or a query failed; raised here or by the stream.
         """
-        if compiled.name in compiled.stages and around is None:
+        if compiled.name in compiled.stages:
             # Nothing is left to compute: from the model straight to the output.
             stage = compiled.stages[compiled.name]
             return self._open(stage, reads, stage.schema.names)
-        return self._query(compiled, around(compiled.sql) if around else compiled.sql, reads)
+        return self._query(compiled, compiled.sql, reads)
 
     def close(self) -> None:
         """Remove what was kept in the scratch directory."""

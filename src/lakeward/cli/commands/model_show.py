@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.console import RenderableType
 
 from lakeward.cli.command import command
 from lakeward.cli.session import Session
@@ -30,7 +31,7 @@ def show(session: Session, model: ModelArgument) -> None:
     node = f"{{model: {{input: NODE, model: {version.reference}, features: [{features}], outputs: {{{outputs}}}}}}}"
     rows = [("feature", each.name, str(each.type)) for each in signature.features]
     rows += [("output", each.name, str(each.type)) for each in signature.outputs]
-    lines = [
+    lines: list[RenderableType] = [
         f"{version.reference}: {version.format}, {version.size:,} bytes, from {version.origin}",
         f"sha256 {version.sha256}",
         f"added {version.added_at:%Y-%m-%d %H:%M} by {version.added_by}",

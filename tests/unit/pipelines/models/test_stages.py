@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import lakeward
+from lakeward.errors import ExpectationFailed
 from lakeward.pipelines.models.registered import ModelVersion
 from lakeward.pipelines.project import Project
 
@@ -69,6 +70,31 @@ def test_what_several_outputs_read_is_predicted_once(
     sums = {row["odd"]: (row["total"], row["n"]) for row in workspace.dataset("main.m.sums").to_arrow().to_pylist()}
     assert sums == {0: (sum(range(3, 252, 2)), 125), 1: (sum(range(2, 251, 2)), 125)}
     assert list((tmp_path / "home" / "scratch").glob("compute-*")) == []
+
+
+def test_expectations_see_what_was_predicted(
+    workspace: lakeward.Workspace,
+    rows: lakeward.Dataset,
+    add: Callable[..., ModelVersion],
+    project: Callable[[str], Project],
+    arm: str,
+) -> None:
+    rows.write([{"id": each, "v": None if each == 3 else float(each), "t": ""} for each in range(1, 11)])
+    add("def f(batch):\n    return [float('nan') if v == 7 else v for v in batch['v'].to_pylist()]\n")
+    head, _, _ = SHARED.format(arm=OTHER[arm], other=arm).partition("  sides:")
+    output = f"outputs:\n  - {{dataset: main.m.o, from: scored, strategy: replace, primary_key: [id], arm: {arm}"
+    workspace.pipelines.apply(project(head + output + ", expectations: [{not_null: [y]}]}\n"))
+    with pytest.raises(ExpectationFailed, match="not_null"):
+        workspace.build("p")
+    apart = ", expectations: [{row: {check: 'y is not null and y < 9', on_fail: quarantine}}, {not_null: [y]}]}\n"
+    workspace.pipelines.apply(project(head + output + apart))
+    workspace.build("p")
+    good = workspace.dataset("main.m.o").to_arrow().to_pylist()
+    bad = workspace.dataset("main.m.o__quarantine").to_arrow().to_pylist()
+    # DuckDB's NaN is larger than every number.
+    assert sorted(row["id"] for row in good) == [1, 2, 4, 5, 6, 8]
+    assert sorted(row["id"] for row in bad) == [3, 7, 9, 10]
+    assert all(row["y"] == row["v"] for row in good)
 
 
 @pytest.mark.parametrize("strategy", ["append_always", "append_new", "snapshot_replace"])
