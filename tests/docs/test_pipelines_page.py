@@ -12,7 +12,8 @@ import pytest
 import lakeward
 from lakeward.cli.packaged_files import packaged_files
 from lakeward.compute.policy import refused_function
-from lakeward.errors import EmptyReplace, SpecError
+from lakeward.errors import EmptyReplace, ExpectationFailed, SpecError
+from lakeward.pipelines.expectation_spec import expectation_classes
 from lakeward.pipelines.nodes import NODES
 from lakeward.pipelines.project import load_project
 from lakeward.pipelines.spec import OutputSpec, strategy_classes
@@ -23,8 +24,8 @@ PAGE = (DOCS / "pipelines.md").read_text(encoding="utf-8")
 
 
 def example(language: str) -> str:
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    return str(block)
+    """The first example in a language. That of what is expected is the last one in YAML."""
+    return str(re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[0])
 
 
 def first_cells(heading: str) -> list[str]:
@@ -82,6 +83,28 @@ def test_the_examples_are_planned_applied_and_built(loaded: lakeward.Workspace, 
     assert not again.up_to_date
 
 
+def test_the_expectations_are_judged_as_they_are_written(loaded: lakeward.Workspace, folder: Path) -> None:
+    orders = loaded.create_dataset(
+        "shop.raw.states", {"order_id": "long", "customer_id": "long", "amount": "double", "status": "string"}
+    )
+    orders.write([{"order_id": n, "customer_id": 1, "amount": 10.0**n, "status": "new"} for n in (6, 7)])
+    block = re.search(r"^outputs:\n  - dataset: shop\.analytics\.orders\n(?:.+\n)+?(?=```)", PAGE, re.MULTILINE)
+    assert block is not None
+    for file in (folder / "pipelines").iterdir():
+        file.unlink()
+    text = f"pipeline: p\nnodes: {{orders: {{source: shop.raw.states}}}}\n{block[0]}"
+    (folder / "pipelines" / "p.yml").write_text(text)
+    loaded.apply(folder)
+    (built,) = loaded.build()
+    assert [(each.dataset, each.rows_in) for each in built.transactions] == [
+        ("shop.analytics.orders", 1),
+        ("shop.analytics.orders__quarantine", 1),
+    ]
+    orders.write([{"order_id": 5, "customer_id": 1, "amount": 1e6, "status": "new"}])
+    with pytest.raises(ExpectationFailed, match=r"2000000\.0, and was 1000000\.0"):
+        loaded.build()
+
+
 def test_only_an_output_that_allows_it_may_be_empty(loaded: lakeward.Workspace, folder: Path) -> None:
     yml = folder / "pipelines" / "customers.yml"
     yml.write_text(example("yaml").replace("from totals\n", "from totals where spent > 100\n"))
@@ -113,6 +136,11 @@ def test_the_tables_are_those_of_the_code(folder: Path) -> None:
     assert first_cells("## One query") == list(KEYS)
     assert first_cells("A node has one kind") == [kind.kind for kind in NODES]
     assert first_cells("## Strategies") == sorted(strategy_classes())
+    assert sorted(first_cells("## Expectations")) == sorted(expectation_classes())
+    for kind in expectation_classes().values():
+        [line] = [line for line in PAGE.splitlines() if line.startswith(f"| `{kind.name}` |")]
+        keys = set(re.findall(r"`(\w+)`", line.split("|")[2]))
+        assert {key for key in kind.model_fields if key not in ("on_fail", "at_least")} == keys
     keys = {field.alias or name for name, field in OutputSpec.model_fields.items()}
     assert keys == set(re.findall(r"`(\w+)`", PAGE[PAGE.index("An output needs") : PAGE.index("are as above")]))
     assert {output.arm for pipeline in load_project(folder).pipelines for output in pipeline.spec.outputs} == {

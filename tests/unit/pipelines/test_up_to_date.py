@@ -67,7 +67,8 @@ def test_nothing_to_do_leaves_no_trace(built: lakeward.Workspace) -> None:
         ("pair", True, None, ()),
         ("after", True, None, ()),
     ]
-    assert results[0].to_json() == {"build_id": None, "pipeline": "pair", "up_to_date": True, "transactions": []}
+    told = {"build_id": None, "pipeline": "pair", "up_to_date": True, "transactions": [], "warnings": []}
+    assert results[0].to_json() == told
     assert ledger_rows(built) == before
     assert reasons(built) == {}
 
