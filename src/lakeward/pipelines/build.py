@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakeward.compute.engine import Engine, Input
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Window
-from lakeward.control.source_windows import SourceWindows
+from lakeward.control.source_windows import Happened, SourceWindows
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ComputeError, LakewardError, NameTaken, NotIncremental, StorageFull, UnknownVersion
 from lakeward.pipelines.compile import Compiled, Compiler
@@ -227,16 +227,20 @@ class Builder:
             full: whether everything is to be computed.
         """
         outputs = graph.pipeline.spec.outputs
-        written = {output.dataset: self.tree.find(output.dataset) for output in outputs}
-        lasts = self.source_windows.last_builds([record.id for record in written.values() if record is not None])
+        # What needs every row in any case asks the ledger nothing.
+        asking = [output for output in outputs if strategy_classes()[output.strategy].takes_delta]
+        written = {output.dataset: self.tree.find(output.dataset) for output in asking}
+        built = [record.id for record in written.values() if record is not None]
+        lasts = self.source_windows.last_builds(built) if built else {}
         ids = {name: record.id for name, record in sources.items()}
         found: list[BuildWindows] = []
         for output in outputs:
-            record = written[output.dataset]
+            record = written.get(output.dataset)
             last = lasts.get(record.id) if record is not None else None
-            since = last.watermarks if last is not None else {}
-            open_ = {id_: Window(since.get(id_, 0), versions[id_]) for id_ in ids.values()}
-            happened = self.source_windows.happened(open_)
+            happened: Mapping[int, Happened] = {}
+            if last is not None:
+                new = {id_: Window(last.watermarks.get(id_, 0), versions[id_]) for id_ in ids.values()}
+                happened = self.source_windows.happened(new)
             asked = Asked(last, fingerprint, ids, versions, happened, full)
             found.append(decide(graph, output, strategy_classes()[output.strategy](), asked))
         return found

@@ -290,6 +290,12 @@ def _output(data: Any, path: Path, nodes: Sequence[str], origin: Origin) -> Outp
             raise origin.error(f"primary key column {column!r} is named twice", (*path, "primary_key", index))
     if strategy_classes()[output.strategy].needs_key and not output.primary_key:
         raise origin.error(f"strategy {output.strategy!r} needs a 'primary_key'", (*path, "strategy"))
+    if output.require_incremental and not strategy_classes()[output.strategy].takes_delta:
+        raise origin.error(
+            f"strategy {output.strategy!r} has no deltas to require",
+            (*path, "require_incremental"),
+            next_step="take it out",
+        )
     read_expectations(output.expectations, (*path, "expectations"), origin)
     return output.model_copy(update={"dataset": dataset_name(output.dataset, (*path, "dataset"), origin)})
 

@@ -122,12 +122,12 @@ def everything(graph: Graph, output: OutputSpec, ids: Mapping[str, int], heads: 
 def _against(graph: Graph, output: OutputSpec, strategy: Strategy, asked: Asked) -> str | None:
     """Return why a build may not be a delta; None: it may."""
     last, sources = asked.last, graph.sources(output)
+    if not strategy.takes_delta:
+        return f"{strategy.name} needs every row"
     if last is None:
         return "the first build"
     if asked.full:
         return "asked for in full"
-    if not strategy.takes_delta:
-        return f"{strategy.name} needs every row"
     if not same_rows(last.fingerprint, asked.fingerprint):
         return "the pipeline is not the one of the last build"
     if set(last.watermarks) != {asked.ids[dataset] for dataset in sources.values()}:

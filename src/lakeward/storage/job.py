@@ -65,8 +65,8 @@ def digest_of(transaction: OpenTransaction, delta: Delta | None) -> tuple[int, i
 def still(job: Job) -> Prepared | None:
     """Return the version that says only how far the sources were read, where nothing is to be written; or None.
 
-    Without it, the next build would read the same versions again, and every one after it. It is held wherever the version
-    before it is, in the same snapshot and rows. A dataset without a version has nothing to hold it.
+    Without it, the next build would read the same versions again, and every one after it. It is held wherever the
+    version before it is, in the same snapshot and rows. A dataset without a version has nothing to hold it.
     """
     transaction, held = job.transaction, job.transaction.arm_parent
     if not job.output.windows or held is None or held.version != transaction.parent_version:
