@@ -267,7 +267,16 @@ class Builder:
         return Output(
             dataset,
             strategy.verb(rebuild=windows.rebuild),
-            partial(self._rows, graph.pipeline, all_rows(dataset, expected), compiled, read, stages, failure),
+            partial(
+                self._rows,
+                graph.pipeline,
+                all_rows(dataset, expected),
+                compiled,
+                read,
+                stages,
+                dataset.schema.primary_key,
+                failure,
+            ),
             allow_empty=output.allow_empty,
             windows={record.id: window for record, window in read.values()},
             fingerprint=fingerprint,
@@ -296,9 +305,10 @@ class Builder:
         compiled: Compiled,
         read: Mapping[str, tuple[DatasetRecord, Window]],
         stages: Stages,
+        key: Sequence[str],
         failure: _Failure,
     ) -> pa.RecordBatchReader:
-        """Start the compute of one output, in the dataset's Arrow schema."""
+        """Start the compute of one output, in the dataset's Arrow schema. The key names rows in errors."""
 
         def opened(record: DatasetRecord, window: Window, columns: Sequence[str]) -> pa.RecordBatchReader:
             request = ReadRequest(columns=tuple(columns), version=window.high, since=window.low or None)
@@ -309,7 +319,7 @@ class Builder:
         }
         windows = {node: window for node, (_, window) in read.items()}
         try:
-            result = stages.run(compiled, Reads(inputs, windows, dataset.schema.primary_key))
+            result = stages.run(compiled, Reads(inputs, windows, key))
             rows = pa.RecordBatchReader.from_batches(result.schema, self._counted(result, pipeline, dataset, failure))
             return to_reader(rows, dataset.schema, dataset=dataset.name)
         except LakewardError as error:

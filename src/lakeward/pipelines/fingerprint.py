@@ -49,9 +49,8 @@ def parts(pipeline: Pipeline) -> dict[str, str]:
         elif isinstance(node, JoinNode):
             found[f"node {name}"] = json.dumps(node.join.model_dump(), sort_keys=True, ensure_ascii=False)
         elif isinstance(node, ModelNode):
-            # A version of a model never changes, and how many rows it gets at a time changes no prediction.
-            model = node.model.model_dump(exclude={"batch_rows"})
-            found[f"node {name}"] = json.dumps(model, sort_keys=True, ensure_ascii=False)
+            # A version of a model never changes. How many rows it gets at a time counts: it may look at all of them.
+            found[f"node {name}"] = json.dumps(node.model.model_dump(), sort_keys=True, ensure_ascii=False)
         elif isinstance(node, TransformNode):
             found[f"node {name}"] = canonical(node.transform)
     for output in pipeline.spec.outputs:

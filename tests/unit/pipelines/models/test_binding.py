@@ -97,11 +97,12 @@ def test_an_output_never_hides_a_column(
         churn.pipelines.plan(project(YAML.replace("churn@1", "churn@2").replace("risk: float", "Note: float")))
 
 
-def test_the_version_counts_and_how_many_rows_at_a_time_does_not(
+def test_the_version_and_how_many_rows_at_a_time_count(
     churn: lakeward.Workspace, project: Callable[[str], Project], tmp_path: Path
 ) -> None:
     churn.pipelines.apply(project(YAML))
-    assert not churn.pipelines.plan(project(YAML.replace("}}}", "}, batch_rows: 7}}"))).pending
+    assert churn.pipelines.plan(project(YAML.replace("}}}", "}, batch_rows: 7}}"))).pending
+    assert not churn.pipelines.plan(project(YAML.replace("[amount, age]", "{age: age, amount: amount}"))).pending
     (tmp_path / "churn.onnx").write_bytes(linear([1.0, 3.0], name="x", output="y"))
     assert churn.add_model(tmp_path / "churn.onnx", "churn", ["amount", "age"], ["risk=y"]).version.version == 2
     assert not churn.pipelines.plan(project(YAML)).pending
