@@ -9,13 +9,12 @@ from lakeward.compute.engine import Engine
 from lakeward.control.names import DatasetName
 from lakeward.errors import LakewardError, SpecError, SqlError, UnknownObject
 from lakeward.pipelines.expectation import QUARANTINE, ROWS, Expectation, RowExpectation, Scope, located_sql
-from lakeward.pipelines.expectation_spec import place_of, read_expectations
+from lakeward.pipelines.expectation_spec import place_of, quarantine_name, read_expectations
 from lakeward.pipelines.graph import Graph
 from lakeward.pipelines.origin import Path
 from lakeward.types.schema import Schema, name_key
 
 MAX_NAME_BYTES = 255
-SUFFIX = "__quarantine"
 
 SchemaOf = Callable[[str], Schema]
 """Returns the columns of a dataset that is no output of the pipeline, or raises UnknownObject."""
@@ -143,12 +142,6 @@ class _Check:
         wrong = expectation.check_type(types["value"])
         if wrong is not None:
             raise self.refuse(f"{' '.join(text.split())} {wrong}", path)
-
-
-def quarantine_name(dataset: str) -> str:
-    """Return the full name of the dataset that an output's bad rows go to."""
-    path = DatasetName.parse(dataset)
-    return str(DatasetName(path.catalog, path.schema, path.dataset + SUFFIX))
 
 
 def _free(name: str, taken: Collection[str]) -> str:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from lakeward.control.names import DatasetName
 from lakeward.discovery import discover
 from lakeward.pipelines import expectations
 from lakeward.pipelines.expectation import QUARANTINE, Expectation
 from lakeward.pipelines.origin import Origin, Path
 from lakeward.pipelines.spec_checks import checked_model, known_keys, listed, nearest, shown
+
+SUFFIX = "__quarantine"
 
 
 @cache
@@ -37,6 +40,18 @@ def place_of(expectation: Expectation, position: int, output: int) -> Path:
         output: the output's place in its own.
     """
     return ("outputs", output, "expectations", position, expectation.name)
+
+
+def quarantine_name(dataset: str) -> str:
+    """Return the full name of the dataset that an output's bad rows go to."""
+    path = DatasetName.parse(dataset)
+    return str(DatasetName(path.catalog, path.schema, path.dataset + SUFFIX))
+
+
+def quarantine_of(dataset: str, data: Sequence[Any], origin: Origin) -> str | None:
+    """Return that name if what is expected of the output takes rows out; None: it does not."""
+    parted = any(each.on_fail == QUARANTINE for each in read_expectations(data, (), origin))
+    return quarantine_name(dataset) if parted else None
 
 
 def _read(data: Any, path: Path, origin: Origin) -> Expectation:

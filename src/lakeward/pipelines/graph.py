@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lakeward.compute.predicate import check_predicate
 from lakeward.compute.sql import Query, analyse
 from lakeward.errors import SpecError, SqlError
-from lakeward.pipelines.expectation_spec import read_expectations
+from lakeward.pipelines.expectation_spec import quarantine_of, read_expectations
 from lakeward.pipelines.nodes import JoinNode, ModelNode, Node, SplitNode, TransformNode, names_of
 from lakeward.pipelines.spec import OutputSpec, Pipeline
 from lakeward.types.schema import name_key
@@ -106,6 +106,16 @@ def order_pipelines(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
                     f"dataset {output.dataset} is also written by pipeline {other[0].name!r} ({other[0].origin.file})",
                     ("outputs", index, "dataset"),
                     next_step="keep one of the two outputs: a dataset has one pipeline",
+                )
+    for pipeline in pipelines:
+        for index, output in enumerate(pipeline.spec.outputs):
+            bad = quarantine_of(output.dataset, output.expectations, pipeline.origin)
+            if bad is not None and writer.setdefault(name_key(bad), (pipeline, output))[0] is not pipeline:
+                raise pipeline.origin.error(
+                    f"{bad}, where bad rows of {output.dataset} go, is also written by pipeline "
+                    f"{writer[name_key(bad)][0].name!r}",
+                    ("outputs", index, "dataset"),
+                    next_step="rename one of the two",
                 )
     by_name = {pipeline.name: pipeline for pipeline in sorted(pipelines, key=lambda pipeline: pipeline.name)}
     edges = {

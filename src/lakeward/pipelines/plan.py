@@ -12,11 +12,13 @@ from lakeward.control.tree import DatasetRecord
 from lakeward.errors import UnknownObject
 from lakeward.pipelines.compile import Compiler
 from lakeward.pipelines.expectation_check import check_expectations
+from lakeward.pipelines.expectation_spec import quarantine_name
 from lakeward.pipelines.fingerprint import differences, fingerprint, parts
 from lakeward.pipelines.graph import Graph, order_pipelines, read_graph
 from lakeward.pipelines.models.registered import ModelCatalog
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.project import Project
+from lakeward.pipelines.quarantine import quarantine_schema
 from lakeward.pipelines.registry import Applied
 from lakeward.pipelines.spec import Pipeline
 from lakeward.types.schema import Schema, name_key
@@ -148,6 +150,9 @@ class _Planner:
         schemas = [self.to_be_written[name_key(output.dataset)] for output in graph.pipeline.spec.outputs]
         for expected in check_expectations(graph, schemas, self.engine, self.schema):
             found += expected.warnings
+            if expected.parted:
+                name = quarantine_name(expected.dataset)
+                self.to_be_written[name_key(name)] = quarantine_schema(expected.scope.schema, name)
         return found
 
     def schema(self, name: str) -> Schema:

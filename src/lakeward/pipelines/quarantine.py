@@ -18,7 +18,8 @@ from lakeward.compute.engine import Engine, Input
 from lakeward.control.records import OpenTransaction
 from lakeward.errors import LakewardError, SchemaError, StorageFull
 from lakeward.pipelines.expectation import ROWS
-from lakeward.pipelines.expectation_check import Expected, quarantine_name
+from lakeward.pipelines.expectation_check import Expected
+from lakeward.pipelines.expectation_spec import quarantine_name
 from lakeward.types.conform import to_reader
 from lakeward.types.quoting import duckdb_name
 from lakeward.types.schema import Schema, name_key

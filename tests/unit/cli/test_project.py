@@ -7,11 +7,11 @@ import shlex
 from pathlib import Path
 
 import pytest
+from support.commands import Run
 
 import lakeward
 from lakeward.cli.commands.init import NEXT_STEPS
 from lakeward.cli.packaged_files import packaged_files
-from support.commands import Run
 
 HEADER = "-- pipeline: one\n-- sources: {s: a.b.c}\n-- output: a.b.d\n-- strategy: replace\n"
 
@@ -77,7 +77,7 @@ def test_plan_apply_build_and_again(run: Run, project: Path) -> None:
     again = run("build", "--output", "json")
     assert again.code == 0
     assert again.document["builds"] == [
-        {"build_id": None, "pipeline": "one", "up_to_date": True, "transactions": []},
+        {"build_id": None, "pipeline": "one", "up_to_date": True, "transactions": [], "warnings": []},
     ]
     assert run("build", "--dry-run").out == "nothing to do\n"
     assert "asked for in full" in run("build", "one", "--full", "--dry-run").out

@@ -173,6 +173,22 @@ def test_pipelines_run_after_those_whose_rows_they_are_expected_to_know(project:
     assert [each.name for each in order_pipelines(loaded.pipelines)] == ["z", "p"]
 
 
+def test_a_quarantine_is_read_and_written_like_any_dataset(
+    project: Callable[..., Project], shelf: object, engine: DuckDBEngine
+) -> None:
+    text = YAML.format(expectation='row: {check: "id > 0", on_fail: quarantine}')
+    reader = (
+        "-- pipeline: a\n-- sources: {bad: main.m.out__quarantine}\n-- output: main.m.bad\n-- strategy: replace\n"
+        "select id, reason, build from bad\n"
+    )
+    plan = make_plan(project(p_yml=text, a_sql=reader), {}, shelf, engine)  # type: ignore[arg-type]
+    assert [each.name for each in plan.pipelines] == ["p", "a"]
+    assert plan.pipelines[1].outputs[0].columns == {"id": "long", "reason": "string", "build": "uuid"}
+    writer = reader.replace("main.m.bad", "main.m.out__quarantine").replace("{bad: main.m.out__quarantine}", "{}")
+    with pytest.raises(SpecError, match=r"where bad rows of main\.m\.out go, is also written by pipeline 'a'"):
+        make_plan(project(p_yml=text, a_sql=writer), {}, shelf, engine)  # type: ignore[arg-type]
+
+
 def test_every_kind_is_found_by_discovery_and_says_what_it_is() -> None:
     assert list(expectation_classes()) == [
         "accepted_values",
