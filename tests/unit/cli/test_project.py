@@ -7,11 +7,11 @@ import shlex
 from pathlib import Path
 
 import pytest
-from support.commands import Run
 
 import lakeward
 from lakeward.cli.commands.init import NEXT_STEPS
 from lakeward.cli.packaged_files import packaged_files
+from support.commands import Run
 
 HEADER = "-- pipeline: one\n-- sources: {s: a.b.c}\n-- output: a.b.d\n-- strategy: replace\n"
 
