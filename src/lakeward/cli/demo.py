@@ -121,7 +121,7 @@ class Demo:
             }
         )
         plan = self.workspace.apply(self.project)
-        changed = [pipeline.name for pipeline in plan.pipelines if pipeline.change != "unchanged"]
+        changed = [pipeline.name for pipeline in plan.pipelines if pipeline.pending]
         if changed:
             self.report("apply", f"{self.project}: pipelines {', '.join(changed)}", started, pipelines=changed)
         else:

@@ -1,9 +1,11 @@
-"""What `apply` would change: which pipelines are added, changed, removed or unchanged, and why. It changes nothing."""
+"""What `apply` would change, and what the build after it does: which pipelines are added, changed, indirectly changed,
+removed or unchanged, and why. It changes nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lakeward.compute.engine import Engine
@@ -13,18 +15,25 @@ from lakeward.errors import UnknownObject
 from lakeward.pipelines.compile import Compiler
 from lakeward.pipelines.expectation_check import check_expectations
 from lakeward.pipelines.expectation_spec import quarantine_name
-from lakeward.pipelines.fingerprint import differences, fingerprint, parts
+from lakeward.pipelines.fingerprint import differences, fingerprint, parts, same_rows
+from lakeward.pipelines.forecast import FULL, NOTHING, Forecast, OutputForecast
 from lakeward.pipelines.graph import Graph, order_pipelines, read_graph
 from lakeward.pipelines.models.registered import ModelCatalog
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.project import Project
 from lakeward.pipelines.quarantine import quarantine_schema
 from lakeward.pipelines.registry import Applied
-from lakeward.pipelines.spec import Pipeline
+from lakeward.pipelines.spec import OutputSpec, Pipeline
 from lakeward.types.schema import Schema, name_key
 
-ADDED, CHANGED, REMOVED, UNCHANGED = "added", "changed", "removed", "unchanged"
-_SIGNS = {ADDED: "+", CHANGED: "~", REMOVED: "-", UNCHANGED: " "}
+ADDED, CHANGED, INDIRECT, REMOVED, UNCHANGED = "added", "changed", "indirect", "removed", "unchanged"
+_GROUPS = {
+    ADDED: ("Added", "+ "),
+    CHANGED: ("Changed", "~ "),
+    INDIRECT: ("Indirectly changed", "~ "),
+    REMOVED: ("Removed", "- "),
+    UNCHANGED: ("Unchanged", ""),
+}
 _DEFAULT_ARM = "postgres"
 
 
@@ -42,7 +51,17 @@ class Catalog(Protocol):
 
 @dataclass(frozen=True)
 class OutputPlan:
-    """What becomes of one output: `create` its dataset, `rebuild` it, `keep` it, or `leave` it without a pipeline."""
+    """What becomes of one output.
+
+    Args:
+        dataset: its name.
+        action: `create` its dataset and build it, `rebuild` it from all rows, build a `delta`, `keep` it as it is, or
+            `leave` it without a pipeline.
+        reason: why.
+        strategy, arm: how and where it is written.
+        columns: their types.
+        destructive: what is lost of rows that are there, in words; None: nothing.
+    """
 
     dataset: str
     action: str
@@ -50,10 +69,17 @@ class OutputPlan:
     strategy: str
     arm: str
     columns: Mapping[str, str]
+    destructive: str | None = None
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
         return {**vars(self), "columns": dict(self.columns)}
+
+    def lines(self) -> Iterator[str]:
+        """Yield it as text; a line with `!` says what is lost."""
+        yield f"{self.dataset}: {self.action}, {self.strategy} on {self.arm} ({self.reason})"
+        if self.destructive is not None:
+            yield f"! {self.destructive}"
 
 
 @dataclass(frozen=True)
@@ -66,6 +92,11 @@ class PipelinePlan:
     file: str | None
     outputs: tuple[OutputPlan, ...]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def pending(self) -> bool:
+        """Whether `apply` would store or remove it; one that changes indirectly stays as it is applied."""
+        return self.change in (ADDED, CHANGED, REMOVED)
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
@@ -85,24 +116,39 @@ class Plan:
     @property
     def pending(self) -> bool:
         """Whether `apply` would change anything."""
-        return any(pipeline.change != UNCHANGED for pipeline in self.pipelines)
+        return any(pipeline.pending for pipeline in self.pipelines)
+
+    @property
+    def destructive(self) -> tuple[OutputPlan, ...]:
+        """The outputs of which something is lost."""
+        return tuple(each for pipeline in self.pipelines for each in pipeline.outputs if each.destructive is not None)
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
         return {
             "pending": self.pending,
+            "destructive": [output.dataset for output in self.destructive],
             "pipelines": [pipeline.to_json() for pipeline in self.pipelines],
             "next_steps": ["lakeward apply"] if self.pending else [],
         }
 
     def lines(self) -> Iterator[str]:
-        """Yield the tree as text: `+` added, `~` changed, `-` removed."""
-        for pipeline in self.pipelines:
-            yield f"{_SIGNS[pipeline.change]} {pipeline.name}: {pipeline.change} ({pipeline.reason})"
-            for output in pipeline.outputs:
-                yield f"    {output.dataset}: {output.action}, {output.strategy} on {output.arm} ({output.reason})"
-            for warning in pipeline.warnings:
-                yield f"    warning: {warning}"
+        """Yield the tree as text: `+` added, `~` changed, `-` removed, `!` something is lost."""
+        for change, (title, sign) in _GROUPS.items():
+            group = [pipeline for pipeline in self.pipelines if pipeline.change == change]
+            if group:
+                yield title
+            for pipeline in group:
+                last = pipeline is group[-1]
+                yield f"{'└──' if last else '├──'} {sign}{pipeline.name} ({pipeline.reason})"
+                below = "    " if last else "│   "
+                for position, output in enumerate(pipeline.outputs, start=1):
+                    end = position == len(pipeline.outputs) and not pipeline.warnings
+                    first, *more = output.lines()
+                    yield f"{below}{'└──' if end else '├──'} {first}"
+                    yield from (f"{below}{'    ' if end else '│   '}{line}" for line in more)
+                for position, warning in enumerate(pipeline.warnings, start=1):
+                    yield f"{below}{'└──' if position == len(pipeline.warnings) else '├──'} warning: {warning}"
 
 
 def make_plan(
@@ -111,38 +157,81 @@ def make_plan(
     catalog: Catalog,
     engine: Engine,
     models: ModelCatalog | None = None,
+    forecast: Forecast | None = None,
 ) -> Plan:
-    """Compare a project with what is applied, after checking all of it. Without `models` there are none.
+    """Compare a project with what is applied, after checking all of it.
+
+    Args:
+        project: what is to be applied.
+        applied: what is.
+        catalog: where datasets are looked up.
+        engine: describes queries.
+        models: where models are looked up; None: there are none.
+        forecast: foresees the next build; None: whatever is not unchanged is taken to be rebuilt.
 
     Raises:
         SpecError, SqlError, SchemaError: with file and line: an unknown source, a wrong query, two writers of one
             dataset, a circle, an output whose dataset exists with other columns.
     """
-    return Plan((*_Planner(applied, catalog, engine, models).plan(project.pipelines), *_removed(project, applied)))
+    planner = _Planner(applied, catalog, engine, models, forecast)
+    planned = tuple(planner.plan(project.pipelines))
+    return Plan((*planned, *_removed(project, applied, planner.writers)))
 
 
 class _Planner:
     """Plans pipelines in their order, so that one may read what an earlier one is yet to create."""
 
     def __init__(
-        self, applied: Mapping[str, Applied], catalog: Catalog, engine: Engine, models: ModelCatalog | None
+        self,
+        applied: Mapping[str, Applied],
+        catalog: Catalog,
+        engine: Engine,
+        models: ModelCatalog | None,
+        forecast: Forecast | None,
     ) -> None:
         self.applied = applied
         self.catalog = catalog
         self.engine = engine
         self.models = models
+        self.forecast = forecast
         self.to_be_written: dict[str, Schema] = {}
+        self.foreseen: dict[str, OutputForecast] = {}
+        self.writers: dict[str, str] = {}
+        self.other_rows: set[str] = set()
 
     def plan(self, pipelines: Sequence[Pipeline]) -> Iterator[PipelinePlan]:
-        for pipeline in order_pipelines(pipelines):
+        ordered = order_pipelines(pipelines)
+        self.writers = {name_key(output.dataset): each.name for each in ordered for output in each.spec.outputs}
+        for pipeline in ordered:
             graph = read_graph(pipeline)
             change, reason = self.change(pipeline)
             schemas, warnings = self.sources(graph)
             compiler = Compiler(graph, self.engine, schemas, self.models)
             outputs = [self.output(graph, index, compiler, change) for index in range(len(pipeline.spec.outputs))]
+            if self.forecast is not None:
+                outputs = self.foresee(graph, outputs, self.forecast)
+            outputs += self.dropped(pipeline)
             warnings += [f"node {name!r} is used by no output" for name in graph.unused]
             warnings += self.warnings(graph)
             yield PipelinePlan(pipeline.name, change, reason, pipeline.origin.file, tuple(outputs), tuple(warnings))
+
+    def foresee(self, graph: Graph, outputs: Sequence[OutputPlan], forecast: Forecast) -> list[OutputPlan]:
+        """Return the outputs with what the next build does to each."""
+        foreseen = forecast.outputs(graph, fingerprint(graph.pipeline), self.foreseen)
+        self.foreseen |= {name_key(plan.dataset): each for plan, each in zip(outputs, foreseen, strict=True)}
+        return [
+            plan
+            if plan.action == "create"
+            else replace(plan, action=each.what, reason=each.reason, destructive=each.destructive)
+            for plan, each in zip(outputs, foreseen, strict=True)
+        ]
+
+    def dropped(self, pipeline: Pipeline) -> Iterator[OutputPlan]:
+        """Yield what becomes of datasets that the applied pipeline writes and this one does not."""
+        stored = self.applied.get(pipeline.name)
+        before = stored.pipeline.spec.outputs if stored is not None and stored.pipeline is not None else []
+        now = {name_key(output.dataset) for output in pipeline.spec.outputs}
+        return _left([output for output in before if name_key(output.dataset) not in now], self.writers)
 
     def warnings(self, graph: Graph) -> list[str]:
         """Return what is likely to be meant otherwise, after checking what is expected of the outputs."""
@@ -161,15 +250,45 @@ class _Planner:
         return written if written is not None else self.catalog.dataset(name).schema
 
     def change(self, pipeline: Pipeline) -> tuple[str, str]:
-        stored = self.applied.get(pipeline.name)
+        """Return whether and why a pipeline changes, and take note if its rows may be others from now on."""
+        change, reason, rows = self.own_change(pipeline)
+        if change == UNCHANGED:
+            change, reason = self.indirect_change(pipeline)
+            rows = change == INDIRECT
+        if rows:
+            self.other_rows |= {name_key(output.dataset) for output in pipeline.spec.outputs}
+        return change, reason
+
+    def own_change(self, pipeline: Pipeline) -> tuple[str, str, bool]:
+        """Return whether and why a pipeline is not as it was applied, and whether that changes what its rows are."""
+        stored, now = self.applied.get(pipeline.name), fingerprint(pipeline)
         if stored is None:
-            return ADDED, "new"
-        if stored.fingerprint == fingerprint(pipeline):
-            return UNCHANGED, "the same since it was applied"
+            return ADDED, "new", True
+        if stored.fingerprint == now:
+            if stored.pipeline is not None and stored.pipeline.spec.tags != pipeline.spec.tags:
+                return CHANGED, "tags changed", False
+            return UNCHANGED, "the same since it was applied", False
+        rows = not same_rows(stored.fingerprint, now)
         if stored.pipeline is None:
-            return CHANGED, "it was stored by another version of Lakeward"
+            return CHANGED, "it was stored by another version of Lakeward", rows
         words = differences(parts(stored.pipeline), parts(pipeline))
-        return CHANGED, ", ".join(words) or "its SQL reads differently in this version of Lakeward"
+        return CHANGED, ", ".join(words) or "its SQL reads differently in this version of Lakeward", rows
+
+    def indirect_change(self, pipeline: Pipeline) -> tuple[str, str]:
+        """Return whether a pipeline that stays the same reads what another one makes differently from now on."""
+        before = {
+            name_key(output.dataset): name
+            for name, each in self.applied.items()
+            if each.pipeline is not None
+            for output in each.pipeline.spec.outputs
+        }
+        for name in pipeline.sources.values():
+            key = name_key(name)
+            if key in self.other_rows:
+                return INDIRECT, f"reads {name}, which pipeline {self.writers[key]} makes differently"
+            if key in before and key not in self.writers:
+                return INDIRECT, f"reads {name}, which pipeline {before[key]} does not write any more"
+        return UNCHANGED, "the same since it was applied"
 
     def sources(self, graph: Graph) -> tuple[dict[str, Schema], list[str]]:
         """Return the schemas of the datasets that a pipeline reads, and warnings about them."""
@@ -202,24 +321,22 @@ class _Planner:
         else:
             check_existing(graph, index, needed, record.schema)
             arm = record.arm
-            action, reason = ("keep", "unchanged") if change == UNCHANGED else ("rebuild", f"the pipeline is {change}")
+            action, reason = (NOTHING, "unchanged") if change == UNCHANGED else (FULL, f"the pipeline is {change}")
         columns = {column.name: str(column.type) for column in needed.columns}
         return OutputPlan(output.dataset, action, reason, output.strategy, arm, columns)
 
 
-def _removed(project: Project, applied: Mapping[str, Applied]) -> Iterator[PipelinePlan]:
+def _removed(project: Project, applied: Mapping[str, Applied], writers: Mapping[str, str]) -> Iterator[PipelinePlan]:
     for name, stored in applied.items():
         if project.pipeline(name) is None:
             outputs = stored.pipeline.spec.outputs if stored.pipeline else []
-            yield PipelinePlan(
-                name,
-                REMOVED,
-                "no file of the project has it",
-                None,
-                tuple(
-                    OutputPlan(
-                        output.dataset, "leave", "the dataset stays as it is", output.strategy, output.arm or "", {}
-                    )
-                    for output in outputs
-                ),
-            )
+            yield PipelinePlan(name, REMOVED, "no file of the project has it", None, tuple(_left(outputs, writers)))
+
+
+def _left(outputs: Sequence[OutputSpec], writers: Mapping[str, str]) -> Iterator[OutputPlan]:
+    """Yield what becomes of datasets that a pipeline does not write any more."""
+    for output in outputs:
+        writer = writers.get(name_key(output.dataset))
+        reason = "the dataset stays as it is" if writer is None else f"pipeline {writer} writes it now"
+        lost = "no pipeline keeps it up to date any more" if writer is None else None
+        yield OutputPlan(output.dataset, "leave", reason, output.strategy, output.arm or "", {}, lost)

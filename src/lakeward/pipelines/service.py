@@ -15,6 +15,7 @@ from lakeward.control.source_windows import SourceWindows
 from lakeward.control.tree import Tree
 from lakeward.errors import SpecError, UnknownObject
 from lakeward.pipelines.build import Builder, Progress
+from lakeward.pipelines.forecast import LedgerForecast
 from lakeward.pipelines.graph import order_pipelines, read_graph
 from lakeward.pipelines.guard import Guard
 from lakeward.pipelines.models.registry import Models
@@ -82,7 +83,16 @@ class Pipelines:
         Raises:
             SpecError, SqlError, SchemaError: the project is wrong, with file and line.
         """
-        return make_plan(project, self._registry.applied(), self._tree, self._engine, self.models)
+        applied = self._registry.applied()
+        forecast = LedgerForecast(
+            self._tree,
+            self._ledger,
+            self._builder([], None),
+            self._up_to_date,
+            SourceWindows(self._database),
+            LastWrites(self._database),
+        )
+        return make_plan(project, applied, self._tree, self._engine, self.models, forecast)
 
     def apply(self, project: Project, actor: str = "api") -> Plan:
         """Store the project's pipelines, and remove those that it no longer has; their datasets stay.

@@ -72,6 +72,7 @@ class PipelineSpec(SpecModel):
     pipeline: str
     nodes: dict[str, SerializeAsAny[Node]]
     outputs: list[OutputSpec]
+    tags: list[str] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def read_spec(data: dict[str, Any], origin: Origin) -> Pipeline:
     Raises:
         SpecError: with file and line, naming the key or value and the nearest right one.
     """
-    known_keys(data, ("pipeline", "nodes", "outputs"), (), origin)
+    known_keys(data, ("pipeline", "nodes", "outputs", "tags"), (), origin)
     for key in ("pipeline", "nodes", "outputs"):
         if key not in data:
             raise origin.error(f"{key!r} is missing", (), next_step=f"a pipeline needs {key!r}")
@@ -173,12 +174,23 @@ def read_spec(data: dict[str, Any], origin: Origin) -> Pipeline:
         pipeline=_name(data["pipeline"], "pipeline", ("pipeline",), origin),
         nodes=_nodes(nodes, origin),
         outputs=[],
+        tags=_tags(data.get("tags", []), origin),
     )
     readable = [made for name, node in spec.nodes.items() for made in names_of(name, node)]
     read = [_output(output, ("outputs", index), readable, origin) for index, output in enumerate(outputs)]
     spec = spec.model_copy(update={"outputs": read})
     _check_datasets(spec, origin)
     return Pipeline(spec, origin)
+
+
+def _tags(tags: Any, origin: Origin) -> list[str]:
+    if not isinstance(tags, list):
+        raise origin.error(f"'tags' is {shown(tags)}, and should be a list, as in [daily]", ("tags",))
+    for index, tag in enumerate(tags):
+        _name(tag, "tag", ("tags", index), origin)
+        if tag in tags[:index]:
+            raise origin.error(f"tag {tag!r} stands twice", ("tags", index))
+    return list(tags)
 
 
 def _nodes(nodes: dict[str, Any], origin: Origin) -> dict[str, Node]:

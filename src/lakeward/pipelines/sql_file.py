@@ -20,7 +20,7 @@ from lakeward.pipelines.document import read_document
 from lakeward.pipelines.origin import Origin, Path, Place
 
 _OF_OUTPUT = ("strategy", "primary_key", "arm", "allow_empty", "require_incremental", "expectations")
-KEYS = ("pipeline", "sources", "output", *_OF_OUTPUT)
+KEYS = ("pipeline", "sources", "output", *_OF_OUTPUT, "tags")
 _HEADER_LINE = re.compile(r"--( ?)(.*)")
 
 
@@ -82,12 +82,13 @@ def _as_yaml(data: dict[str, Any], origin: Origin, body: str, body_line: int) ->
     for name in data["sources"]:
         values["nodes", name, "source"] = origin.values["sources", name]
     moved = dataclasses.replace(origin, keys=keys, values=values)
-    return {"pipeline": data["pipeline"], "nodes": nodes, "outputs": [output]}, moved
+    tags = {"tags": data["tags"]} if "tags" in data else {}
+    return {"pipeline": data["pipeline"], "nodes": nodes, "outputs": [output], **tags}, moved
 
 
 def _moved(path: Path) -> Path:
     """Return where a header's key is in the YAML form."""
-    if not path or path[0] == "pipeline":
+    if not path or path[0] in ("pipeline", "tags"):
         return path
     if path[0] == "sources":
         return ("nodes", *path[1:])

@@ -49,11 +49,12 @@ def stored(*pipelines: Pipeline) -> dict[str, Applied]:
 def test_new_pipelines_in_the_order_of_their_builds(project: Callable[..., Project], plan: Callable[..., Plan]) -> None:
     found = plan(project(z_yml=BIG, a_sql=TOTALS))
     assert list(found.lines()) == [
-        "+ big: added (new)",
-        "    main.m.big: create, replace on iceberg (the dataset does not exist)",
-        "+ totals: added (new)",
-        "    main.m.totals: create, replace on postgres (the dataset does not exist)",
-        "    warning: node 'customers' is used by no output",
+        "Added",
+        "├── + big (new)",
+        "│   └── main.m.big: create, replace on iceberg (the dataset does not exist)",
+        "└── + totals (new)",
+        "    ├── main.m.totals: create, replace on postgres (the dataset does not exist)",
+        "    └── warning: node 'customers' is used by no output",
     ]
     assert found.pending
     assert found.pipelines[1].outputs[0].columns == {"total": "decimal(38,4)", "n": "long"}
@@ -79,9 +80,62 @@ def test_unchanged_changed_and_removed(
     assert other.to_json()["pending"] is True
 
 
+def test_what_reads_a_changed_pipelines_dataset_changes_indirectly(
+    project: Callable[..., Project], plan: Callable[..., Plan], shelf: object
+) -> None:
+    last = (
+        TOTALS.replace("totals", "last")
+        .replace("main.m.big", "main.m.totals")
+        .replace("sum(amount) as total", "1 as x")
+    )
+    applied = stored(*project(a_yml=BIG, b_sql=TOTALS, c_sql=last).pipelines)
+    changed = plan(project(a_yml=BIG.replace("> 2", "> 3"), b_sql=TOTALS, c_sql=last), applied)
+    assert [(each.name, each.change, each.reason, each.pending) for each in changed.pipelines] == [
+        ("big", "changed", "node big changed", True),
+        ("totals", "indirect", "reads main.m.big, which pipeline big makes differently", False),
+        ("last", "indirect", "reads main.m.totals, which pipeline totals makes differently", False),
+    ]
+    titles = [line for line in changed.lines() if not line.startswith(("├", "└", " ", "│"))]
+    assert titles == ["Changed", "Indirectly changed"]
+    # What an expectation or a tag says changes no row, so that nothing that reads them changes.
+    for judged in (
+        BIG.replace("arm: iceberg", "expectations: [primary_key]"),
+        BIG.replace("pipeline: big", "pipeline: big\ntags: [daily]"),
+    ):
+        found = plan(project(a_yml=judged, b_sql=TOTALS, c_sql=last), applied)
+        assert [each.change for each in found.pipelines] == ["changed", "unchanged", "unchanged"]
+    shelf.add("main.m.big", {"id": "long", "amount": "decimal(18,4)"}, ["id"])  # type: ignore[attr-defined]
+    removed = plan(project(b_sql=TOTALS, c_sql=last), applied)
+    assert [(each.name, each.change) for each in removed.pipelines] == [
+        ("totals", "indirect"),
+        ("last", "indirect"),
+        ("big", "removed"),
+    ]
+    assert removed.pipelines[0].reason == "reads main.m.big, which pipeline big does not write any more"
+    assert [output.dataset for output in removed.destructive] == ["main.m.big"]
+
+
+def test_an_output_that_moves_or_goes_is_told(project: Callable[..., Project], plan: Callable[..., Plan]) -> None:
+    more = BIG + "  - {dataset: main.m.more, from: big, strategy: replace}\n"
+    applied = stored(*project(a_yml=more).pipelines)
+    gone = plan(project(a_yml=BIG), applied).pipelines[0].outputs
+    assert [(each.dataset, each.action, each.destructive) for each in gone] == [
+        ("main.m.big", "create", None),
+        ("main.m.more", "leave", "no pipeline keeps it up to date any more"),
+    ]
+    other = BIG.replace("pipeline: big", "pipeline: other").replace("main.m.big", "main.m.more")
+    moved = plan(project(a_yml=BIG, b_yml=other), applied).pipelines[0].outputs[1]
+    assert (moved.action, moved.reason, moved.destructive) == ("leave", "pipeline other writes it now", None)
+
+
 def test_nothing_to_do_in_an_empty_project(project: Callable[..., Project], plan: Callable[..., Plan]) -> None:
     assert not plan(project()).pending
-    assert plan(project()).to_json() == {"pending": False, "pipelines": [], "next_steps": []}
+    assert plan(project()).to_json() == {
+        "pending": False,
+        "destructive": [],
+        "pipelines": [],
+        "next_steps": [],
+    }
 
 
 def test_a_spec_that_another_version_stored_counts_as_changed(

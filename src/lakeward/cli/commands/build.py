@@ -120,7 +120,7 @@ def unapplied(session: Session, workspace: Workspace) -> tuple[list[str], list[s
         # The first line has file and place; `plan` shows the rest.
         reason = (error.message if isinstance(error, LakewardError) else str(error)).partition("\n")[0]
         return [f"the project on disk can't be read, and what was applied before is built: {reason}"], step
-    differing = sum(pipeline.change != "unchanged" for pipeline in made.pipelines)
+    differing = sum(pipeline.pending for pipeline in made.pipelines)
     if not differing:
         return [], []
     verb = "differs" if differing == 1 else "differ"

@@ -47,7 +47,11 @@ def with_arms(made: Plan, workspace: Workspace) -> Plan:
 
 
 def plan(session: Session, project: ProjectOption = Path(".")) -> None:
-    """Show what `apply` would change. Exit code 3 if something would."""
+    """Show what `apply` would change, and what the next build does then. Exit code 3 if something would change.
+
+    A tree of added, changed, indirectly changed and removed pipelines; for each output whether it is rebuilt or gets a
+    delta, and why. A line with ! says what is lost. Nothing is changed.
+    """
     session.project = project
     with session.workspace() as workspace:
         made = with_arms(workspace.plan(project), workspace)
