@@ -55,8 +55,8 @@ class PrimaryKey(Expectation):
         if not found.rows:
             return Verdict(VACUOUS, "vacuous, 0 rows")
         if nulls or repeated:
-            what = [f"{repeated:,} rows have a key that another one has"] if repeated else []
-            what += [f"{nulls:,} rows have no key"] if nulls else []
+            what = [f"{repeated:,} of {found.rows:,} rows have a key that another one has"] if repeated else []
+            what += [f"{nulls:,} of {found.rows:,} rows have no key"] if nulls else []
             return Verdict(FAILED, " and ".join(what), nulls + repeated)
         return Verdict(PASSED, "every row has a key of its own")
 

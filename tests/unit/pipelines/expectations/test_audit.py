@@ -67,7 +67,7 @@ def test_keys_that_come_twice_or_not_at_all_are_shown_by_key(scene: Scene) -> No
     scene.expect("primary_key", strategy="append_always", key="[id]")
     scene.build()
     scene.write((3, 3.5, "new"), (4, 4.0, "new"))
-    with pytest.raises(ExpectationFailed, match=r"1 rows have a key that another one has: \(id=3\)"):
+    with pytest.raises(ExpectationFailed, match=r"1 of 5 rows have a key that another one has: \(id=3\)"):
         scene.build()
     assert scene.ids() == [1, 2, 3]
 
