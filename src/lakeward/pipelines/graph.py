@@ -97,6 +97,24 @@ def order_pipelines(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
     Raises:
         SpecError: two pipelines write one dataset, or they read each other in a circle, which is named.
     """
+    by_name = {pipeline.name: pipeline for pipeline in pipelines}
+    order, circle = _sorted(pipeline_edges(pipelines))
+    if circle:
+        raise SpecError(
+            f"pipelines read each other in a circle: {' → '.join(circle)}",
+            next_step="let one of them read something else",
+            file=by_name[circle[0]].origin.file,
+            pipelines=circle,
+        )
+    return [by_name[name] for name in order]
+
+
+def pipeline_edges(pipelines: Sequence[Pipeline]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the pipelines that write what each one reads, its expectations included, by its own name.
+
+    Raises:
+        SpecError: two pipelines write one dataset.
+    """
     writer: dict[str, tuple[Pipeline, OutputSpec]] = {}
     for pipeline in pipelines:
         for index, output in enumerate(pipeline.spec.outputs):
@@ -118,7 +136,7 @@ def order_pipelines(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
                     next_step="rename one of the two",
                 )
     by_name = {pipeline.name: pipeline for pipeline in sorted(pipelines, key=lambda pipeline: pipeline.name)}
-    edges = {
+    return {
         name: tuple(
             sorted(
                 {writer[name_key(source)][0].name for source in pipeline.sources.values() if name_key(source) in writer}
@@ -127,15 +145,6 @@ def order_pipelines(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
         )
         for name, pipeline in by_name.items()
     }
-    order, circle = _sorted(edges)
-    if circle:
-        raise SpecError(
-            f"pipelines read each other in a circle: {' → '.join(circle)}",
-            next_step="let one of them read something else",
-            file=by_name[circle[0]].origin.file,
-            pipelines=circle,
-        )
-    return [by_name[name] for name in order]
 
 
 def _known(pipeline: Pipeline) -> set[str]:

@@ -15,6 +15,7 @@ from lakeward.errors import UnknownObject
 from lakeward.pipelines.compile import Compiler
 from lakeward.pipelines.expectation_check import check_expectations
 from lakeward.pipelines.expectation_spec import quarantine_name
+from lakeward.pipelines.expectation_spec import quarantine_of
 from lakeward.pipelines.fingerprint import differences, fingerprint, parts, same_rows
 from lakeward.pipelines.forecast import FULL, NOTHING, Forecast, OutputForecast
 from lakeward.pipelines.graph import Graph, order_pipelines, read_graph
@@ -201,7 +202,7 @@ class _Planner:
 
     def plan(self, pipelines: Sequence[Pipeline]) -> Iterator[PipelinePlan]:
         ordered = order_pipelines(pipelines)
-        self.writers = {name_key(output.dataset): each.name for each in ordered for output in each.spec.outputs}
+        self.writers = {key: each.name for each in ordered for key in _written(each)}
         for pipeline in ordered:
             graph = read_graph(pipeline)
             change, reason = self.change(pipeline)
@@ -256,7 +257,7 @@ class _Planner:
             change, reason = self.indirect_change(pipeline)
             rows = change == INDIRECT
         if rows:
-            self.other_rows |= {name_key(output.dataset) for output in pipeline.spec.outputs}
+            self.other_rows |= _written(pipeline)
         return change, reason
 
     def own_change(self, pipeline: Pipeline) -> tuple[str, str, bool]:
@@ -277,10 +278,10 @@ class _Planner:
     def indirect_change(self, pipeline: Pipeline) -> tuple[str, str]:
         """Return whether a pipeline that stays the same reads what another one makes differently from now on."""
         before = {
-            name_key(output.dataset): name
+            key: name
             for name, each in self.applied.items()
             if each.pipeline is not None
-            for output in each.pipeline.spec.outputs
+            for key in _written(each.pipeline)
         }
         for name in pipeline.sources.values():
             key = name_key(name)
@@ -324,6 +325,13 @@ class _Planner:
             action, reason = (NOTHING, "unchanged") if change == UNCHANGED else (FULL, f"the pipeline is {change}")
         columns = {column.name: str(column.type) for column in needed.columns}
         return OutputPlan(output.dataset, action, reason, output.strategy, arm, columns)
+
+
+def _written(pipeline: Pipeline) -> set[str]:
+    """Return the datasets that a pipeline writes, those for bad rows included, as `name_key` spells them."""
+    outputs = pipeline.spec.outputs
+    bad = (quarantine_of(output.dataset, output.expectations, pipeline.origin) for output in outputs)
+    return {name_key(name) for name in (*(output.dataset for output in outputs), *bad) if name is not None}
 
 
 def _removed(project: Project, applied: Mapping[str, Applied], writers: Mapping[str, str]) -> Iterator[PipelinePlan]:

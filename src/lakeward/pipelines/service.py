@@ -23,6 +23,7 @@ from lakeward.pipelines.one_off import OneOff, RunPlan, RunRequest
 from lakeward.pipelines.plan import ADDED, CHANGED, REMOVED, Plan, make_plan
 from lakeward.pipelines.project import Project, load_project
 from lakeward.pipelines.registry import Applied, Registry
+from lakeward.pipelines.selection import select_pipelines
 from lakeward.pipelines.spec import OutputSpec, Pipeline
 from lakeward.pipelines.stages import Stages
 from lakeward.pipelines.up_to_date import UpToDate
@@ -111,12 +112,18 @@ class Pipelines:
         return plan
 
     def build(
-        self, names: Sequence[str] | None = None, *, full: bool = False, progress: Progress | None = None
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        select: Sequence[str] = (),
+        full: bool = False,
+        progress: Progress | None = None,
     ) -> list[BuildResult]:
         """Run applied pipelines, each after those that write what it reads. Those that are up to date are left alone.
 
         Args:
-            names: which ones; None: all of them.
+            names: which ones; None: all of them, unless some are selected.
+            select: more of them, as `+name`, `name+` or `tag:x`: see `select_pipelines`.
             full: run also those that are up to date.
             progress: called for every batch of rows that was computed.
 
@@ -127,7 +134,7 @@ class Pipelines:
             UnknownObject: a pipeline is not applied.
             ComputeError: a query failed while it ran; that pipeline's datasets are unchanged.
         """
-        readable, chosen = self._ordered(names)
+        readable, chosen = self._ordered(names, select)
         builder = self._builder(readable, progress)
         return [
             builder.build(pipeline, fingerprint, full=full)
@@ -156,7 +163,7 @@ class Pipelines:
         return OneOff(request, self._tree, self._builder(applied, progress), [pipeline for pipeline, _ in applied])
 
     def explain(
-        self, names: Sequence[str] | None = None, *, full: bool = False
+        self, names: Sequence[str] | None = None, *, select: Sequence[str] = (), full: bool = False
     ) -> list[tuple[Pipeline, OutputSpec, BuildWindows]]:
         """Return what a build of each output would read now, which versions of which source, and why. Changes nothing.
 
@@ -166,7 +173,7 @@ class Pipelines:
             UnknownObject: a pipeline is not applied, or a source does not exist.
             UnknownVersion: a source was never written.
         """
-        readable, chosen = self._ordered(names)
+        readable, chosen = self._ordered(names, select)
         builder = self._builder(readable, None)
         found: list[tuple[Pipeline, OutputSpec, BuildWindows]] = []
         for pipeline, fingerprint in readable:
@@ -191,13 +198,15 @@ class Pipelines:
             {output.dataset: each.name for each, _ in readable for output in each.spec.outputs},
         )
 
-    def pending(self, names: Sequence[str] | None = None, *, full: bool = False) -> list[tuple[Pipeline, str]]:
+    def pending(
+        self, names: Sequence[str] | None = None, *, select: Sequence[str] = (), full: bool = False
+    ) -> list[tuple[Pipeline, str]]:
         """Return the applied pipelines that `build` would run, in its order, and why. Changes nothing.
 
         Raises:
             UnknownObject: a pipeline is not applied, or a source does not exist.
         """
-        readable, chosen = self._ordered(names)
+        readable, chosen = self._ordered(names, select)
         found: list[tuple[Pipeline, str]] = []
         to_be_written: dict[str, str] = {}
         for pipeline, fingerprint in readable:
@@ -217,11 +226,16 @@ class Pipelines:
         sources = {name: self._tree.dataset(name) for name in pipeline.sources.values()}
         return self._up_to_date.standing(read_graph(pipeline), fingerprint, sources).reason
 
-    def _ordered(self, names: Sequence[str] | None) -> tuple[list[tuple[Pipeline, str]], set[str]]:
+    def _ordered(
+        self, names: Sequence[str] | None, select: Sequence[str]
+    ) -> tuple[list[tuple[Pipeline, str]], set[str]]:
         """Return every applied pipeline and its fingerprint, in build order, and the names of those that are meant."""
         applied = self._registry.applied()
+        readable = [each.pipeline for each in applied.values() if each.pipeline is not None]
+        if select and applied:
+            names = [*(names or ()), *select_pipelines(select, readable)]
         chosen = self._chosen(applied, names)
-        ordered = order_pipelines([each.pipeline for each in applied.values() if each.pipeline is not None])
+        ordered = order_pipelines(readable)
         return [(pipeline, applied[pipeline.name].fingerprint) for pipeline in ordered], chosen
 
     def _chosen(self, applied: Mapping[str, Applied], names: Sequence[str] | None) -> set[str]:

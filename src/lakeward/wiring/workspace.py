@@ -198,15 +198,18 @@ class Workspace:
         """
         return self.pipelines.apply(self.pipelines.load(Path(project)), actor())
 
-    def build(self, *names: str, full: bool = False, progress: Progress | None = None) -> list[BuildResult]:
+    def build(
+        self, *names: str, select: Sequence[str] = (), full: bool = False, progress: Progress | None = None
+    ) -> list[BuildResult]:
         """Run applied pipelines in the order of their datasets, and leave alone those whose outputs are up to date.
 
         Args:
-            names: which; none: all of them.
+            names: which; none: all of them, unless some are selected.
+            select: more of them: `+name` with all upstream, `name+` with all downstream, `tag:x`.
             full: run also those that are up to date. A query that depends on now or on chance needs it.
             progress: is told how many rows of which output were computed so far.
         """
-        return self.pipelines.build(list(names) or None, full=full, progress=progress)
+        return self.pipelines.build(list(names) or None, select=select, full=full, progress=progress)
 
     def run(
         self,

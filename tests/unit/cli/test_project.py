@@ -180,3 +180,17 @@ def test_explain_says_what_a_build_would_read_and_why(run: Run, place: Path) -> 
     assert "(1, 2]" in run("build", "--explain").out
     built = run("build", "--output", "json").document["builds"]
     assert built[0]["transactions"][0]["rows_in"] == 2
+
+
+def test_a_selection_is_shown_in_order_and_built(run: Run, project: Path) -> None:
+    (project / "one.sql").write_text(f"{HEADER}-- tags: [daily]\nselect id, t from s\n")
+    two = HEADER.replace("one", "two").replace("a.b.c", "a.b.d").replace("output: a.b.d", "output: a.b.e")
+    (project / "two.sql").write_text(f"{two}select id, t from s\n")
+    run("apply")
+    shown = run("build", "--select", "+two", "--dry-run", "--output", "json").document
+    assert [action.partition(" from")[0] for action in shown["actions"]] == ["replace a.b.d", "replace a.b.e"]
+    assert shown["next_steps"][-1] == "lakeward build --select +two"
+    built = run("build", "--select", "tag:daily", "--output", "json").document
+    assert [each["pipeline"] for each in built["builds"]] == ["one"]
+    unknown = run("build", "--select", "+tow")
+    assert unknown.code == 2 and "did you mean two?" in unknown.err

@@ -26,6 +26,14 @@ def register(app: typer.Typer) -> None:
 def build(
     session: Session,
     names: Annotated[list[str] | None, typer.Argument(metavar="[PIPELINE]...", help="Which; none: all.")] = None,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--select",
+            metavar="WHICH",
+            help="+NAME: with all upstream; NAME+: with all downstream; tag:TAG. Repeat it for more.",
+        ),
+    ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Compute everything, also where nothing or only a part is new.")
     ] = False,
@@ -40,12 +48,13 @@ def build(
     left alone, if since its last build its definition did not change and nothing was written to its sources, nor to its
     outputs by hand. That a query depends on the time or on chance (`now()`, `random()`) is not seen; `--full` runs it.
     """
+    again = _again(names, select, full)
     if explain:
-        _explain(session, names, full)
+        _explain(session, names, select, full, again)
         return
     if dry_run:
         with session.workspace() as workspace:
-            pending = workspace.pipelines.pending(names or None, full=full)
+            pending = workspace.pipelines.pending(names or None, select=select or (), full=full)
             warnings, remedies = unapplied(session, workspace)
         actions = [
             f"{output.strategy} {output.dataset} from {', '.join(pipeline.sources.values())} "
@@ -53,7 +62,6 @@ def build(
             for pipeline, reason in pending
             for output in pipeline.spec.outputs
         ]
-        again = lakeward("build", *(names or []), *(["--full"] if full else []))
         session.show_actions(actions, again, warnings, remedies)
         return
 
@@ -62,7 +70,7 @@ def build(
 
     started = time.monotonic()
     with session.workspace(make=True) as workspace:
-        results = workspace.build(*(names or []), full=full, progress=told)
+        results = workspace.build(*(names or []), select=select or (), full=full, progress=told)
         seconds = time.monotonic() - started
         warnings, remedies = unapplied(session, workspace)
     rows = [
@@ -80,9 +88,14 @@ def build(
     session.show(document, lines, remedies + ([lakeward("dataset", "preview", rows[-1][1])] if rows else []))
 
 
-def _explain(session: Session, names: list[str] | None, full: bool) -> None:
+def _again(names: list[str] | None, select: list[str] | None, full: bool) -> str:
+    chosen = [word for each in select or [] for word in ("--select", each)]
+    return lakeward("build", *(names or []), *chosen, *(["--full"] if full else []))
+
+
+def _explain(session: Session, names: list[str] | None, select: list[str] | None, full: bool, again: str) -> None:
     with session.workspace() as workspace:
-        found = workspace.pipelines.explain(names or None, full=full)
+        found = workspace.pipelines.explain(names or None, select=select or (), full=full)
     rows = [
         (
             output.dataset,
@@ -101,7 +114,7 @@ def _explain(session: Session, names: list[str] | None, full: bool) -> None:
         ]
     }
     lines: list[RenderableType] = [table(("output", "computes", "source", "versions", "why"), rows)]
-    session.show(document, lines, [lakeward("build", *(names or []), *(["--full"] if full else []))])
+    session.show(document, lines, [again])
 
 
 def unapplied(session: Session, workspace: Workspace) -> tuple[list[str], list[str]]:
