@@ -14,8 +14,7 @@ from lakeward.control.tree import DatasetRecord
 from lakeward.errors import UnknownObject
 from lakeward.pipelines.compile import Compiler
 from lakeward.pipelines.expectation_check import check_expectations
-from lakeward.pipelines.expectation_spec import quarantine_name
-from lakeward.pipelines.expectation_spec import quarantine_of
+from lakeward.pipelines.expectation_spec import quarantine_name, quarantine_of
 from lakeward.pipelines.fingerprint import differences, fingerprint, parts, same_rows
 from lakeward.pipelines.forecast import FULL, NOTHING, Forecast, OutputForecast
 from lakeward.pipelines.graph import Graph, order_pipelines, read_graph
