@@ -182,8 +182,7 @@ def _format_of(content: bytes, what: str) -> ModelFormat:
 
 
 def _check_name(name: str) -> None:
-    bad = any(unicodedata.category(character) in ("Cc", "Cs") for character in name)
-    if not name.strip() or bad or "@" in name or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
+    if _is_odd(name) or "@" in name:
         raise InvalidName(
             f"{name[:60]!r} is no name of a model: text of at most {MAX_NAME_BYTES} bytes without @ and control "
             "characters",
@@ -207,6 +206,9 @@ def _check_signature(signature: Signature) -> None:
         "outputs": [each.name for each in signature.outputs],
     }
     for what, names in named.items():
+        odd = next((name for name in names if _is_odd(name)), None)
+        if odd is not None:
+            raise ModelRefused(f"one of the {what} has the name {odd[:60]!r}", next_step=f"name them: --{what} …")
         keys = [name_key(name) for name in names]
         twice = next((name for name, key in zip(names, keys, strict=True) if keys.count(key) > 1), None)
         if twice is not None:
@@ -214,3 +216,8 @@ def _check_signature(signature: Signature) -> None:
     for feature in signature.features:
         if feature.name == SOURCE_ROW_INDEX and feature.type.kind != "long":
             raise ModelRefused(f"feature {SOURCE_ROW_INDEX!r} is a long", next_step=f"write {SOURCE_ROW_INDEX}:long")
+
+
+def _is_odd(name: str) -> bool:
+    odd = any(unicodedata.category(character) in ("Cc", "Cs") for character in name)
+    return odd or not name.strip() or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES

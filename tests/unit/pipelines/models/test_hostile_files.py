@@ -9,6 +9,7 @@ import pickle
 import zipfile
 import zlib
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -191,6 +192,24 @@ def adding(tensor: TensorProto) -> bytes:
 def test_other_files_are_called_what_they_are(content: bytes, what: str) -> None:
     assert not Onnx().recognises(content)
     assert what_is(content) == what
+
+
+def test_broken_bytes_anywhere_are_refused_or_make_another_model(capfd: pytest.CaptureFixture[str]) -> None:
+    whole, random = linear([1.0, 2.0]), Random(7)
+    outcomes = dict.fromkeys(("no model", "refused", "a model"), 0)
+    for _ in range(800):
+        broken = bytearray(whole)
+        for _ in range(random.randint(1, 3)):
+            broken[random.randrange(len(broken))] = random.randrange(256)
+        try:
+            known = Onnx().recognises(bytes(broken))
+            if known:
+                Onnx().describe(bytes(broken), Declared(features={"a": None, "b": None}))
+            outcomes["a model" if known else "no model"] += 1
+        except ModelRefused:
+            outcomes["refused"] += 1
+    assert min(outcomes.values()) > 0, outcomes
+    assert capfd.readouterr().out == ""
 
 
 @pytest.mark.parametrize("cut", [1, 7, 20])

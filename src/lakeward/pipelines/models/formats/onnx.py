@@ -64,10 +64,13 @@ class Onnx(ModelFormat):
         """See `ModelFormat.describe`."""
         if declared.entry:
             raise ModelRefused("an ONNX file has no parts that could be named", next_step="name the file alone")
-        _check_graph(content)
-        session = _session(content, 1)
-        inputs = [_Tensor.of(each) for each in session.get_inputs()]
-        outputs = [_Tensor.of(each) for each in session.get_outputs()]
+        try:
+            _check_graph(content)
+            session = _session(content, 1)
+            inputs = [_Tensor.of(each) for each in session.get_inputs()]
+            outputs = [_Tensor.of(each) for each in session.get_outputs()]
+        except UnicodeDecodeError as error:
+            raise ModelRefused(f"a name in the file is no text: {error}", next_step="export the model again") from None
         return Signature(_features(inputs, declared), _outputs(outputs, declared))
 
     def load(self, content: bytes, version: ModelVersion, threads: int) -> Model:
@@ -195,12 +198,14 @@ def _session(content: bytes, threads: int) -> Any:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4
     try:
-        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        # Its fallback, for graphics cards, would print to standard output.
+        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"], enable_fallback=False)
     except Exception as error:
         # Its errors have no base of their own.
         raise ModelRefused(
             f"ONNX Runtime refuses the model: {str(error).strip()[:500]}",
-            next_step="check it: python -m onnxruntime.tools.check_onnx_model_mobile_usability, or export it again",
+            safe="nothing was written",
+            next_step="export it again, for the version of ONNX Runtime that is installed",
         ) from error
 
 
