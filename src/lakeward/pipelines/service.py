@@ -18,6 +18,7 @@ from lakeward.pipelines.build import Builder, Progress
 from lakeward.pipelines.forecast import LedgerForecast
 from lakeward.pipelines.graph import order_pipelines, read_graph
 from lakeward.pipelines.guard import Guard
+from lakeward.pipelines.lineage import Lineage
 from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.one_off import OneOff, RunPlan, RunRequest
 from lakeward.pipelines.plan import ADDED, CHANGED, REMOVED, Plan, make_plan
@@ -31,7 +32,7 @@ from lakeward.pipelines.windows import BuildWindows
 from lakeward.storage.facade import Storage
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import BuildResult
-from lakeward.types.schema import name_key
+from lakeward.types.schema import Schema, name_key
 
 
 class Pipelines:
@@ -141,6 +142,16 @@ class Pipelines:
             for pipeline, fingerprint in readable
             if pipeline.name in chosen
         ]
+
+    def lineage(self) -> Lineage:
+        """Return what follows columns through the pipelines that are applied now."""
+        pipelines = [each.pipeline for each in self.applied().values() if each.pipeline is not None]
+
+        def schema_of(name: str) -> Schema | None:
+            record = self._tree.find(name)
+            return record.schema if record is not None else None
+
+        return Lineage(pipelines, self._engine, self.models, schema_of)
 
     def run(self, request: RunRequest, progress: Progress | None = None) -> BuildResult:
         """Run one query once, without a project.

@@ -1,0 +1,278 @@
+"""Which columns a column is made from, across pipelines: read from the applied queries whenever it is asked.
+
+Nothing of it is stored, so it is never older than the pipelines are. A column comes from those whose values its
+expression takes. What only decides which rows there are (`where`, `join … on`, `group by`) is not among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.lineage import Node, lineage
+
+from lakeward.compute.engine import Engine
+from lakeward.compute.sql import DIALECT, parsed
+from lakeward.errors import LakewardError
+from lakeward.pipelines.compile import Compiled, Compiler, Stage
+from lakeward.pipelines.graph import Graph, read_graph
+from lakeward.pipelines.models.registered import ModelCatalog
+from lakeward.pipelines.spec import OutputSpec, Pipeline
+from lakeward.types.quoting import duckdb_name
+from lakeward.types.schema import Schema, name_key
+
+From = tuple[tuple[str, str], ...] | None
+"""The (input, column) pairs that a column is made from; None: that can't be told."""
+
+NOT_TOLD = "can't be told from its query"
+
+
+@dataclass(frozen=True)
+class ColumnLineage:
+    """A column, and what it is made from or what is made from it.
+
+    Args:
+        dataset, column: which one.
+        pipeline: upstream: the one that writes it, if any; downstream: the one that makes it from the column above.
+        links: the next columns in the direction that was asked for.
+        note: what else there is to say: that it comes from no column, or can't be told.
+    """
+
+    dataset: str
+    column: str
+    pipeline: str | None = None
+    links: tuple[ColumnLineage, ...] = ()
+    note: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return {**vars(self), "links": [each.to_json() for each in self.links]}
+
+
+@dataclass(frozen=True)
+class _Made:
+    """How an output's columns are made. `unknown` says why that of none can be told."""
+
+    pipeline: str
+    origins: Mapping[str, From] = field(default_factory=dict)
+    unknown: str | None = None
+
+
+class Lineage:
+    """Follows columns through the applied pipelines.
+
+    Args:
+        pipelines: the applied ones.
+        engine: tells the columns of joins.
+        models: where models are looked up.
+        schema_of: finds the columns of a dataset, or None.
+    """
+
+    def __init__(
+        self,
+        pipelines: Sequence[Pipeline],
+        engine: Engine,
+        models: ModelCatalog,
+        schema_of: Callable[[str], Schema | None],
+    ) -> None:
+        self._engine = engine
+        self._models = models
+        self._schema_of = schema_of
+        self._writers = {name_key(output.dataset): (each, output) for each in pipelines for output in each.spec.outputs}
+        self._made: dict[str, _Made] = {}
+        self._nodes: dict[tuple[bool, str, str], ColumnLineage] = {}
+
+    def writes(self, dataset: str) -> bool:
+        """Say whether an applied pipeline writes a dataset."""
+        return name_key(dataset) in self._writers
+
+    def columns(self, dataset: str) -> list[str]:
+        """Return the columns of a dataset, also of one that is yet to be built."""
+        schema = self._schema_of(dataset)
+        return list(schema.names) if schema is not None else list(self._how(dataset).origins)
+
+    def up(self, dataset: str, column: str) -> ColumnLineage:
+        """Return what a column is made from, down to datasets that no pipeline writes."""
+        key = (True, name_key(dataset), name_key(column))
+        if key not in self._nodes:
+            self._nodes[key] = self._up(dataset, column)
+        return self._nodes[key]
+
+    def down(self, dataset: str, column: str, pipeline: str | None = None) -> ColumnLineage:
+        """Return what is made from a column.
+
+        Args:
+            dataset, column: which one.
+            pipeline: the one that makes it, where it was come to from above.
+        """
+        key = (False, name_key(dataset), name_key(column))
+        if key not in self._nodes:
+            links: list[ColumnLineage] = []
+            notes: list[str] = []
+            for written, (other, output) in self._writers.items():
+                if not any(_same(dataset, source) for source in other.sources.values()):
+                    continue
+                made = self._how(output.dataset)
+                untold = [each for each, origins in made.origins.items() if origins is None]
+                if made.unknown is not None or untold:
+                    which = f"{output.dataset}{'.' if untold else ''}{', '.join(untold)}"
+                    notes.append(f"whether {which} is made from it {made.unknown or NOT_TOLD}")
+                for each, origins in made.origins.items():
+                    if origins is not None and any(
+                        _same(dataset, name) and _same(column, from_) for name, from_ in origins
+                    ):
+                        links.append(self.down(self._writers[written][1].dataset, each, other.name))
+            self._nodes[key] = ColumnLineage(dataset, column, pipeline, tuple(links), "; ".join(notes) or None)
+        return self._nodes[key]
+
+    def _up(self, dataset: str, column: str) -> ColumnLineage:
+        if not self.writes(dataset):
+            return ColumnLineage(dataset, column)
+        made = self._how(dataset)
+        if made.unknown is not None:
+            return ColumnLineage(dataset, column, made.pipeline, (), made.unknown)
+        name = next((each for each in made.origins if _same(each, column)), None)
+        if name is None:
+            return ColumnLineage(dataset, column, made.pipeline, (), "the applied pipeline does not make it")
+        origins = made.origins[name]
+        if origins is None:
+            return ColumnLineage(dataset, column, made.pipeline, (), NOT_TOLD)
+        links = tuple(self.up(*origin) for origin in origins)
+        return ColumnLineage(dataset, column, made.pipeline, links, None if links else "from no column")
+
+    def _how(self, dataset: str) -> _Made:
+        key = name_key(dataset)
+        if key not in self._made:
+            pipeline, output = self._writers[key]
+            try:
+                self._made[key] = _Made(pipeline.name, self._origins(pipeline, output))
+            except (LakewardError, SqlglotError) as error:
+                reason = error.message if isinstance(error, LakewardError) else str(error)
+                first = reason.partition("\n")[0]
+                self._made[key] = _Made(pipeline.name, unknown=f"{NOT_TOLD}: {first}")
+        return self._made[key]
+
+    def _origins(self, pipeline: Pipeline, output: OutputSpec) -> dict[str, From]:
+        graph = read_graph(pipeline)
+        schemas: dict[str, Schema] = {}
+        for name in pipeline.sources.values():
+            schema = self._schema_of(name) or self._yet_to_be(name)
+            if schema is not None:
+                schemas[name] = schema
+        missing = next((name for name in graph.sources(output).values() if name not in schemas), None)
+        if missing is not None:
+            raise LakewardError(f"there is no dataset {missing}")
+        compiler = Compiler(graph, self._engine, schemas, self._models)
+        names = list(compiler.describe(output))
+        found = _Tracer(graph, schemas).trace(compiler.compile(output))
+        datasets = pipeline.sources
+        origins = {name: found.get(name.casefold()) for name in names}
+        return {
+            name: None if each is None else tuple(sorted({(datasets[node], column) for node, column in each}))
+            for name, each in origins.items()
+        }
+
+    def _yet_to_be(self, dataset: str) -> Schema | None:
+        """Return the columns that a dataset is to have; None: nobody writes it."""
+        if not self.writes(dataset):
+            return None
+        pipeline, output = self._writers[name_key(dataset)]
+        schemas = {name: self._schema_of(name) or self._yet_to_be(name) for name in pipeline.sources.values()}
+        known = {name: schema for name, schema in schemas.items() if schema is not None}
+        if len(known) < len(schemas):
+            return None
+        compiler = Compiler(read_graph(pipeline), self._engine, known, self._models)
+        return Schema.declare(compiler.describe(output), output.primary_key, output.dataset)
+
+
+@dataclass(frozen=True)
+class _Tracer:
+    """Follows the columns of one output to its source nodes.
+
+    Args:
+        graph: the pipeline's.
+        schemas: of the datasets that it reads.
+    """
+
+    graph: Graph
+    schemas: Mapping[str, Schema]
+
+    def trace(self, compiled: Compiled) -> dict[str, From]:
+        """Return the source nodes' columns that each column of a query is made from, by its case-folded name.
+
+        Raises:
+            SqlglotError: its text is beyond what is understood of columns.
+        """
+        sources = self.graph.pipeline.sources
+        inputs = {name: list(self.schemas[sources[name]].names) for name in compiled.reads}
+        inputs |= {name: list(stage.schema.names) for name, stage in compiled.stages.items()}
+        # Inputs get names that need no quotes: a node may be called anything.
+        called = {name: f"lakeward_input_{number}" for number, name in enumerate(inputs)}
+        inner = ", ".join(f"{duckdb_name(name)} AS (SELECT * FROM {called[name]})" for name in inputs)
+        tree = parsed(_with(inner, compiled))
+        if any(operation.args.get("by_name") for operation in tree.find_all(exp.SetOperation)):
+            raise SqlglotError("UNION BY NAME")
+        tables = {called[name]: dict.fromkeys(columns, "text") for name, columns in inputs.items()}
+        nodes = lineage(None, tree, tables, dialect=DIALECT, copy=False)
+        assert isinstance(nodes, dict)
+        below = {name: self._stage(stage) for name, stage in compiled.stages.items()}
+        original = {called[name]: name for name in inputs}
+        found: dict[str, From] = {}
+        for column, node in nodes.items():
+            leaves = _leaves(node, original)
+            parts = [below[name].get(each) if name in below else ((name, each),) for name, each in leaves or ()]
+            told = leaves is not None and None not in parts
+            found[column.casefold()] = tuple({pair: None for part in parts for pair in part or ()}) if told else None
+        return {name: self._spelled(each) for name, each in found.items()}
+
+    def _spelled(self, origins: From) -> From:
+        """Return columns as their datasets spell them: the analysis folds their case."""
+        if origins is None:
+            return None
+        sources = self.graph.pipeline.sources
+        spelled = {(node, name.casefold()): name for node, dataset in sources.items() for name in self.names(dataset)}
+        return tuple((node, spelled[node, name.casefold()]) for node, name in origins)
+
+    def names(self, dataset: str) -> Sequence[str]:
+        """Return the columns of a dataset; none, if no output needs it."""
+        return self.schemas[dataset].names if dataset in self.schemas else ()
+
+    def _stage(self, stage: Stage) -> dict[str, From]:
+        """Return what a model's columns are made from: its outputs of all of its features."""
+        before = self.trace(stage.input)
+        outputs = {output.name for output, _ in stage.model.outputs}
+        features = [before.get(column.casefold()) for column in stage.model.columns]
+        every = tuple({pair: None for part in features for pair in part or ()}) if None not in features else None
+        return {
+            name.casefold(): every if name in outputs else before.get(name.casefold()) for name in stage.schema.names
+        }
+
+
+def _with(inputs: str, compiled: Compiled) -> str:
+    """Return a query's text with its inputs as common table expressions before its own."""
+    if not inputs:
+        return compiled.sql
+    rest = compiled.sql.removeprefix("WITH ")
+    return f"WITH {inputs}{', ' if rest != compiled.sql else ' '}{rest}"
+
+
+def _leaves(node: Node, original: Mapping[str, str]) -> list[tuple[str, str]] | None:
+    """Return the inputs' columns at the ends of a column's lineage; None: one of the ends is of no input."""
+    found: list[tuple[str, str]] = []
+    for each in node.walk():
+        if each.downstream:
+            continue
+        ends = each.expression
+        if isinstance(ends, exp.Table) and ends.name in original:
+            column = sqlglot.parse_one(each.name, dialect=DIALECT)
+            found.append((original[ends.name], column.name.casefold()))
+        elif ends.find(exp.Column, exp.Columns) is not None or each.name == "*":
+            return None
+    return found
+
+
+def _same(one: str, other: str) -> bool:
+    return name_key(one) == name_key(other)
