@@ -45,6 +45,11 @@ class Registry:
             for row in self._database.fetch(QUERIES["applied"])
         }
 
+    def state(self) -> tuple[str, str]:
+        """Return the state of all heads and of all applied pipelines, to be compared with another one."""
+        (row,) = self._database.fetch(QUERIES["state"])
+        return row["heads"], row["applied"]
+
     def change(self, store: Iterable[Pipeline], remove: Iterable[str], *, actor: str) -> None:
         """Store and remove pipelines in one transaction, with a line in the audit log for each."""
         with self._database.transaction() as connection:

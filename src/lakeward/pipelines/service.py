@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from lakeward.clock import Clock, SystemClock
 from lakeward.compute.engine import Engine
 from lakeward.control.db import Database
 from lakeward.control.expectation_results import ExpectationResults
@@ -28,6 +30,7 @@ from lakeward.pipelines.selection import select_pipelines
 from lakeward.pipelines.spec import OutputSpec, Pipeline
 from lakeward.pipelines.stages import Stages
 from lakeward.pipelines.up_to_date import UpToDate
+from lakeward.pipelines.watch import SECONDS, Outcome, Watch
 from lakeward.pipelines.windows import BuildWindows
 from lakeward.storage.facade import Storage
 from lakeward.storage.recovery import Recovery
@@ -142,6 +145,29 @@ class Pipelines:
             for pipeline, fingerprint in readable
             if pipeline.name in chosen
         ]
+
+    def watch(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        select: Sequence[str] = (),
+        seconds: float = SECONDS,
+        clock: Clock | None = None,
+        progress: Progress | None = None,
+    ) -> Iterator[Outcome]:
+        """Build now, and again whenever something changes; yields what each build did, or its error, without end.
+
+        Args:
+            names, select, progress: see `build`.
+            seconds: between two looks at the ledger.
+            clock: injected by tests.
+
+        Raises:
+            UnknownObject: a pipeline is not applied. Later errors are yielded.
+        """
+        self._ordered(names, select)
+        build = partial(self.build, names, select=select, progress=progress)
+        return Watch(self._registry.state, build, clock or SystemClock(), seconds).outcomes()
 
     def lineage(self) -> Lineage:
         """Return what follows columns through the pipelines that are applied now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import lakeward
 from lakeward.cli.commands.init import NEXT_STEPS
 from lakeward.cli.packaged_files import packaged_files
-from support.commands import Run
+from support.commands import Run, process
 
 HEADER = "-- pipeline: one\n-- sources: {s: a.b.c}\n-- output: a.b.d\n-- strategy: replace\n"
 
@@ -194,3 +195,19 @@ def test_a_selection_is_shown_in_order_and_built(run: Run, project: Path) -> Non
     assert [each["pipeline"] for each in built["builds"]] == ["one"]
     unknown = run("build", "--select", "+tow")
     assert unknown.code == 2 and "did you mean two?" in unknown.err
+
+
+def test_a_watch_builds_what_changes_until_ctrl_c(run: Run, project: Path, opened: lakeward.Workspace) -> None:
+    (project / "one.sql").write_text(f"{HEADER}select id, t from s\n")
+    assert run("apply").code == 0
+    child = process("build", "--watch", "--every", "0.2")
+    assert child.stdout is not None
+    assert child.stdout.readline() == "watching; Ctrl-C ends it\n"
+    assert "a.b.d: replace, 2 written, 2 rows at version 1" in child.stdout.readline()
+    opened.dataset("a.b.c").write([{"id": 3, "t": "y"}])
+    assert "a.b.d: replace, 3 written, 3 rows at version 2" in child.stdout.readline()
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=30)
+    assert (child.returncode, out, err) == (0, "stopped; a build that was under way changed nothing\n", "")
+    assert run("build", "--watch", "--full").code == 2
+    assert run("build", "--watch", "nope").code == 2

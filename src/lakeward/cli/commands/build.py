@@ -9,10 +9,11 @@ import typer
 from rich.console import RenderableType
 
 from lakeward.cli.command import DryRunOption, command
+from lakeward.cli.commands import build_watch
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 from lakeward.cli.text import counted, table
-from lakeward.errors import LakewardError
+from lakeward.errors import LakewardError, UsageError
 
 if TYPE_CHECKING:
     from lakeward.wiring.workspace import Workspace
@@ -40,6 +41,12 @@ def build(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say which versions of which source would be read, and why.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on: build again whenever a source has a new version. Ctrl-C ends it.")
+    ] = False,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", min=0.1, help="With --watch: between two looks.")
+    ] = 2.0,
     dry_run: DryRunOption = False,
 ) -> None:
     """Run applied pipelines that have something to do.
@@ -49,6 +56,11 @@ def build(
     outputs by hand. That a query depends on the time or on chance (`now()`, `random()`) is not seen; `--full` runs it.
     """
     again = _again(names, select, full)
+    if watch:
+        if full or explain or dry_run:
+            raise UsageError("--watch goes with neither --full, --explain nor --dry-run", next_step="leave one out")
+        build_watch.watch(session, names, select, every)
+        return
     if explain:
         _explain(session, names, select, full, again)
         return
