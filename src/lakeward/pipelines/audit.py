@@ -64,14 +64,14 @@ class BuildAudit:
     It waits until every output is prepared: what one output knows may be expected of another one.
 
     Args:
-        pipeline: its name.
+        pipeline: its name; None: it runs once, and nobody applied it.
         engine: computes.
         storage: reads what was prepared, and other datasets.
         results: keeps what was found.
         others: the datasets that are read besides, and their versions, by name.
     """
 
-    pipeline: str
+    pipeline: str | None
     engine: Engine
     storage: Storage
     results: ExpectationResults
@@ -287,7 +287,7 @@ class _Judge:
         except ComputeError as error:
             name = self.guarded.output.dataset.name
             named = ComputeError(
-                f"pipeline {self.audit.pipeline!r}: what is expected of {name} can't be computed: {error.message}",
+                f"{_title(self.audit.pipeline)}: what is expected of {name} can't be computed: {error.message}",
                 safe=_safe([self.guarded]),
                 next_step=error.next_step,
             )
@@ -345,13 +345,19 @@ def _safe(guarded: Sequence[_Guarded]) -> str:
     return ", ".join(parts)
 
 
-def _failure(pipeline: str, refused: Sequence[_Guarded]) -> ExpectationFailed:
+def _title(pipeline: str | None) -> str:
+    return f"pipeline {pipeline!r}" if pipeline is not None else "the run"
+
+
+def _failure(pipeline: str | None, refused: Sequence[_Guarded]) -> ExpectationFailed:
     lines = [
         f"{each.output.dataset.name}: {_line(result)}" for each in refused for result in each.results if result.refused
     ]
     first = refused[0].output.dataset.name
+    done = "was not built" if pipeline is not None else "wrote nothing"
     return ExpectationFailed(
-        f"pipeline {pipeline!r} was not built: {len(lines)} of its expectations failed\n" + "\n".join(lines),
+        f"{_title(pipeline)} {done}: {len(lines)} of its expectations failed\n" + "\n".join(lines),
+        +"\n".join(lines),
         safe=_safe(refused),
         next_step=f"lakeward dataset expectations {first}",
         pipeline=pipeline,

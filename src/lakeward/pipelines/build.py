@@ -176,10 +176,9 @@ class Builder:
                 )
                 for index, schema in enumerate(needed)
             ]
-            run = partial(self.storage.build, writer=WRITER, pipeline=pipeline.name)
-            if pipeline.one_off:
-                run = partial(self.storage.build, writer=RUN_WRITER)
-            return self.guard.build(pipeline.name, outputs, expected, versions, partial(failure.note, pipeline), run)
+            name, writer = (None, RUN_WRITER) if pipeline.one_off else (pipeline.name, WRITER)
+            run = partial(self.storage.build, writer=writer, pipeline=name)
+            return self.guard.build(name, outputs, expected, versions, partial(failure.note, pipeline), run)
         except Exception as error:
             if failure.raised is not None and failure.raised is not error:
                 raise failure.raised from error

@@ -48,7 +48,7 @@ class Guard:
 
     def build(
         self,
-        pipeline: str,
+        pipeline: str | None,
         outputs: Sequence[Output],
         expected: Sequence[Expected],
         versions: Mapping[int, int],
@@ -58,7 +58,7 @@ class Guard:
         """Run a build under guard.
 
         Args:
-            pipeline: its name.
+            pipeline: its name; None: it runs once, and nobody applied it.
             outputs: what it writes.
             expected: of each of them. Where rows are to be taken out, the output's `rows` gives all of them.
             versions: of the datasets that it reads, by id.
@@ -102,13 +102,14 @@ class Guard:
         request = ReadRequest(columns=tuple(columns), version=version or None)
         return self.storage.read(record, request, reader=READER)
 
-    def _quarantine(self, dataset: DatasetRecord, apart: Apart, pipeline: str) -> DatasetRecord:
+    def _quarantine(self, dataset: DatasetRecord, apart: Apart, pipeline: str | None) -> DatasetRecord:
         """Return the quarantine of a dataset, made on the same arm if it is missing."""
         name = apart.quarantine
         record = self.tree.find(name)
         if record is None:
+            actor = f"pipeline {pipeline}" if pipeline is not None else "run"
             try:
-                return self.tree.create_dataset(name, apart.schema, arm=dataset.arm, actor=f"pipeline {pipeline}")
+                return self.tree.create_dataset(name, apart.schema, arm=dataset.arm, actor=actor)
             except NameTaken:
                 # Somebody else made it in this instant; a twin under another spelling is still an error.
                 record = self.tree.find(name)
