@@ -357,7 +357,6 @@ def _failure(pipeline: str | None, refused: Sequence[_Guarded]) -> ExpectationFa
     done = "was not built" if pipeline is not None else "wrote nothing"
     return ExpectationFailed(
         f"{_title(pipeline)} {done}: {len(lines)} of its expectations failed\n" + "\n".join(lines),
-        +"\n".join(lines),
         safe=_safe(refused),
         next_step=f"lakeward dataset expectations {first}",
         pipeline=pipeline,
