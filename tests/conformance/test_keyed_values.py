@@ -301,6 +301,16 @@ def test_u06_columns_in_another_order(arm: ArmUnderTest) -> None:
     assert dataset.rows() == [{"id": 1, "n": "N1", "m": "m1"}, {"id": 3, "n": "n3", "m": "m3"}]
 
 
+@pytest.mark.parametrize("last", ["\ud7ff", "\U0010ffff", "\ud7ff\U0010ffff", "\ue000"])
+def test_text_that_has_no_next_character_where_bounds_are_cut(arm: ArmUnderTest, last: str) -> None:
+    dataset = arm.create({"k": "string", "v": "string"}, ["k"])
+    text = "x" * (16 - len(last)) + last + "more"
+    dataset.write([{"k": text, "v": text}, {"k": last * 20, "v": last * 20}], "upsert")
+    assert dataset.write([{"k": text, "v": "new"}, {"k": last * 20, "v": last * 20}], "upsert").rows_updated == 1
+    assert dataset.write([{"k": last * 20}], "delete").rows_deleted == 1
+    assert dataset.rows() == [{"k": text, "v": "new"}]
+
+
 def test_names_that_sql_or_formats_use_themselves(arm: ArmUnderTest) -> None:
     names = [
         "position",

@@ -109,6 +109,20 @@ def test_filters(dataset: HeldDataset, where: str, expected: list[int]) -> None:
     assert sorted(other.column("__row_index").to_pylist()) == expected
 
 
+@pytest.mark.parametrize("of", ["d", "f", "s.x", "s.y.z"])
+def test_filters_by_numbers_of_a_file_that_holds_nan(arm: ArmUnderTest, of: str) -> None:
+    """Parquet's bounds say nothing of NaN, which is greater than every number."""
+    columns = {"id": "long", "d": "double", "f": "float", "s": "struct<x: double, y: struct<z: float>>"}
+    dataset = arm.create(columns, ["id"])
+    numbers = {1: float("nan"), 2: 1.5, 3: None}
+    dataset.write([{"id": id_, "d": x, "f": x, "s": {"x": x, "y": {"z": x}}} for id_, x in numbers.items()])
+    for where in ("isnan({})", "{} = 'nan'::double", "{} > 2", "{} >= 1e30", "{} <> 1.5", "{} NOT IN (1.5)"):
+        assert dataset.to_arrow(columns=["id"], where=where.format(of))["id"].to_pylist() == [1], where
+    for where in ("{} = 1.5", "{} < 2", "{} <> 'nan'::double"):
+        assert dataset.to_arrow(columns=["id"], where=where.format(of))["id"].to_pylist() == [2], where
+    assert dataset.to_arrow(columns=["id"], where=f"{of} IS NULL")["id"].to_pylist() == [3]
+
+
 def test_a_filter_with_since_and_an_older_version(dataset: HeldDataset) -> None:
     assert sorted(dataset.to_arrow(columns=["id"], where="id > 2", version=1)["id"].to_pylist()) == [3]
     assert sorted(dataset.to_arrow(columns=["id"], where="id > 2", since=1)["id"].to_pylist()) == [4, 5, 6, 7]

@@ -138,6 +138,20 @@ def test_every_type_divides_by_itself_and_by_its_transforms(workspace: lakeward.
         )
 
 
+@pytest.mark.parametrize("type_", ["string", "uuid"])
+def test_manifests_of_old_and_new_partitions_are_merged(workspace: lakeward.Workspace, type_: str) -> None:
+    values = [str(number) if type_ == "string" else uuid.UUID(int=number) for number in range(8)]
+    name = f"main.parts.d{next(_numbers)}"
+    dataset = workspace.create_dataset(name, {"id": "long", "v": type_}, ["id"], "iceberg", ["v"])
+    for turn, value in enumerate(values):
+        dataset.write([{"id": 0, "v": value}, {"id": turn + 1, "v": value}], mode="upsert")
+    dataset.write([{"id": 8, "v": values[0], "__op": "update"}, {"id": 7, "v": None, "__op": "delete"}], mode="changes")
+    workspace.maintain(dataset.name)
+    held = {row["id"]: row["v"] for row in dataset.to_arrow().to_pylist()}
+    assert held == {0: values[7], 8: values[0], **{number: values[number - 1] for number in range(1, 7)}}
+    assert dataset.verify().equal
+
+
 VALUES: dict[str, list[Any]] = {
     "boolean": [True, False, None],
     "int": [-(2**31) + 5, -1, 0, None, 2**31 - 1],

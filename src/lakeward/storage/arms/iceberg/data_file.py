@@ -75,6 +75,13 @@ class OpenDataFile:
             stats_columns=self._columns.statistics,
             parquet_column_mapping=self._columns.paths,
         )
+        for column in statistics.column_aggregates.values():
+            try:
+                column.max_as_bytes()
+            except UnicodeEncodeError:
+                # PyIceberg cuts text short and counts its last character up: of U+D7FF that makes half a surrogate
+                # pair, which no text has. Without an upper bound the file is read in any case.
+                column.current_max = None
         file = DataFile.from_args(
             content=DataFileContent.DATA,
             file_path=self.location,

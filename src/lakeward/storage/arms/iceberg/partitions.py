@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,7 @@ from pyiceberg.transforms import (
     YearTransform,
 )
 from pyiceberg.typedef import Record
-from pyiceberg.types import StructType
+from pyiceberg.types import StructType, UUIDType
 
 from lakeward.errors import DataError
 from lakeward.storage.arms.iceberg.transforms import KNOWN, transformed
@@ -159,7 +160,7 @@ class Partitions:
         for field, path in zip(self.spec.fields, self._paths, strict=True):
             values = transformed_column(rows, field, path, self._what)
             encoded = values.dictionary_encode(null_encoding="encode")
-            found = encoded.dictionary.to_pylist()
+            found = self._as_read(field, encoded.dictionary.to_pylist())
             codes = codes * len(found) + encoded.indices.to_numpy(zero_copy_only=False)
             if len(distinct) > 1:
                 # Only the pairs that occur, so that the numbers stay as small as the number of partitions.
@@ -170,6 +171,14 @@ class Partitions:
             else:
                 distinct = [(*distinct[0], value) for value in found]
         return codes, [Partition(tuple(map(_key, values)), values) for values in distinct]
+
+    def _as_read(self, field: PartitionField, values: list[Any]) -> list[Any]:
+        """Return values as PyIceberg reads them from manifests: it compares the two where it writes the next one."""
+        if isinstance(field.transform, IdentityTransform) and isinstance(
+            self._schema.find_field(field.source_id).field_type, UUIDType
+        ):
+            return [uuid.UUID(bytes=value) if value is not None else None for value in values]
+        return values
 
     def _path(self, field: PartitionField) -> tuple[int, ...]:
         """Return where the source of a field is: the position of a column, then of fields in structs."""

@@ -25,7 +25,8 @@ from lakeward.storage.arm import Scan
 from lakeward.storage.arms.iceberg.deletes import FILE_SHIFT, deleted_places, local_path
 from lakeward.storage.arms.iceberg.file_names import file_schema, type_in_files, under_table_names
 from lakeward.storage.filters import quote_identifier
-from lakeward.types.schema import CREATED_AT, IDENTITY_COLUMNS, VERSION, Schema
+from lakeward.types.logical import LogicalType, StructType
+from lakeward.types.schema import CREATED_AT, FLOAT_KINDS, IDENTITY_COLUMNS, VERSION, Schema
 from lakeward.types.table import duckdb_type
 
 DELETED_ROWS = "deleted_rows"
@@ -211,11 +212,26 @@ def _column(table: Table, schema: Schema, name: str, written: IcebergSchema) -> 
         field_id = column.field_id
         in_files = type_in_files(column.type, written.find_type(field_id))
         kind = duckdb_type(in_files)
-        expression = under_table_names(f"t.c{field_id}", column.type, in_files)
+        expression = _unpruned(under_table_names(f"t.c{field_id}", column.type, in_files), column.type)
     # Under names of ours, so that no column is taken for DuckDB's own `filename` or `file_row_number`.
     # A file without the field reads as null.
     entry = f"{field_id}: {{name: 'c{field_id}', type: {_literal(kind)}, default_value: NULL}}"
     return _Column(entry, f"{expression} AS {quote_identifier(name)}")
+
+
+def _unpruned(expression: str, type_: LogicalType) -> str:
+    """Keep DuckDB from leaving out rows by the bounds of a floating-point number in Parquet.
+
+    They say nothing of NaN, which DuckDB takes for the greatest number: of a file that holds 1.5 and NaN it would yield
+    nothing that is `> 2` or `<> 1.5`. Through a CASE it does not look at them.
+    """
+    return f"CASE WHEN {expression} IS NULL THEN NULL ELSE {expression} END" if _has_floats(type_) else expression
+
+
+def _has_floats(type_: LogicalType) -> bool:
+    if isinstance(type_, StructType):
+        return any(_has_floats(field.type) for field in type_.fields)
+    return type_.kind in FLOAT_KINDS
 
 
 def deleted_rows(table: Table, tasks: Iterable[FileScanTask]) -> pa.Table | None:
