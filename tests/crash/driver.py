@@ -46,6 +46,9 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         if "copy" in case:
             result = workspace.dataset(case["copy"]).copy_to(case["to"])
             return {"versions": [result.version]}
+        if "build" in case:
+            [build] = workspace.build(case["build"])
+            return {"rows_in": {each.dataset: each.rows_in for each in build.transactions}}
         if "maintain" in case:
             return workspace.maintain(*case["maintain"], older_than=case["older_than"]).to_json()
         if "recover" in case:
