@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import exp
 
+from lakeward.compute.aggregating import aggregates
 from lakeward.compute.sql import DIALECT
 from lakeward.pipelines.graph import Graph
 from lakeward.pipelines.nodes import JoinNode, SourceNode, TransformNode
@@ -52,6 +53,9 @@ def linearity(graph: Graph, name: str) -> Linearity:
             tree = sqlglot.parse_one(graph.queries[each].text, dialect=DIALECT)
             moving = {read.casefold() for read, kind in kinds.items() if kind.kind == LINEAR}
             reason = _query(tree, moving)
+            if reason is None and aggregates(graph.queries[each].text):
+                # Our parser knows some aggregates, the engine all of them, however they are called.
+                reason = _AGGREGATES
             known[each] = Linearity(OTHER, f"node {each} {reason}") if reason else Linearity(LINEAR)
         else:
             known[each] = Linearity(LINEAR)
@@ -72,16 +76,31 @@ def _join(name: str, node: JoinNode, kinds: Mapping[str, Linearity]) -> Linearit
     return Linearity(LINEAR)
 
 
+_AGGREGATES = "aggregates rows"
+_PLAIN: dict[type, set[str]] = {
+    exp.Table: {"this", "alias"},
+    exp.Subquery: {"this", "alias", "order"},
+    exp.Union: {"this", "expression", "distinct", "by_name", "order"},
+    exp.Select: {"kind", "expressions", "from_", "joins", "where", "order"},
+    exp.Join: {"this", "side", "kind", "on", "using"},
+}
+"""What each part of a query may have. All else may choose among rows, and a list of that would never be complete."""
+
+
+def _not_plain(tree: exp.Expr) -> str | None:
+    more = [part for part, value in tree.args.items() if value and part not in _PLAIN[type(tree)]]
+    return None if not more else _SOME.get(more[0], f"has a part that is not looked into ({more[0].strip('_')})")
+
+
 def _query(tree: exp.Expr, moving: set[str]) -> str | None:
     """Return why a query is not linear in the names of `moving`, as the end of a sentence; None: it is."""
-    if isinstance(tree, exp.Subquery) and not tree.args.get("pivots"):
-        return _query(tree.this, moving)
+    if isinstance(tree, exp.Subquery):
+        return _not_plain(tree) or _query(tree.this, moving)
     if tree.args.get("with_"):
         return "has common table expressions, which are not looked into: make them nodes"
     if isinstance(tree, exp.Union) and not tree.args.get("distinct"):
-        if any(tree.args.get(part) for part in ("limit", "offset")):
-            return "takes only some rows (LIMIT)"
-        return next((reason for side in (tree.this, tree.expression) if (reason := _branch(side, moving))), None)
+        sides = (tree.this, tree.expression)
+        return _not_plain(tree) or next((reason for side in sides if (reason := _branch(side, moving))), None)
     if not isinstance(tree, exp.Select):
         return "is no plain SELECT"
     return _select(tree, moving)
@@ -106,13 +125,13 @@ _SOME = {
 
 
 def _select(tree: exp.Select, moving: set[str]) -> str | None:
-    for part, what in _SOME.items():
-        if tree.args.get(part):
-            return what
+    plain = _not_plain(tree)
+    if plain is not None:
+        return plain
     if tree.find(exp.Window):
         return "compares rows with one another (a window function)"
     if tree.find(exp.AggFunc):
-        return "aggregates rows"
+        return _AGGREGATES
     from_ = tree.args.get("from_")
     if from_ is None:
         return "reads no node in its FROM"
@@ -120,6 +139,9 @@ def _select(tree: exp.Select, moving: set[str]) -> str | None:
     for join in tree.args.get("joins") or []:
         if join.args.get("method"):
             return f"has a {join.args['method']} join"
+        plain = _not_plain(join)
+        if plain is not None:
+            return plain
         items.append((join.this, str(join.args.get("side") or join.args.get("kind") or "").upper()))
     inside = [item for item, _ in items if any(_is(table, moving) for table in item.find_all(exp.Table))]
     everywhere = [table for table in tree.find_all(exp.Table) if _is(table, moving)]
@@ -132,9 +154,10 @@ def _select(tree: exp.Select, moving: set[str]) -> str | None:
         if not kept or (side in ("LEFT", "SEMI", "ANTI") and not first and _position(items, inside[0]) > position):
             return f"has a {side.lower() or 'inner'} join, whose old rows change with new ones"
     only = inside[0]
-    if isinstance(only, exp.Table):
-        return None
-    return _query(only, moving)
+    if not isinstance(only, exp.Table):
+        return _query(only, moving)
+    # A table that only holds the one with the new rows is a join without parentheses, or a function of a subquery.
+    return _not_plain(only) if _is(only, moving) else "reads new rows inside of something that is not looked into"
 
 
 def _is(table: exp.Table, moving: set[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
+from lakeward.compute.aggregating import aggregates
 from lakeward.pipelines.document import read_document
 from lakeward.pipelines.graph import Graph, read_graph
 from lakeward.pipelines.linear import CONSTANT, LINEAR, OTHER, linearity
@@ -59,6 +60,23 @@ OTHER_QUERIES = [
     "with w as (select * from new) select count(*) as n from w",
     "select n.id from new n left join look l on n.id = l.id join new m on m.id = n.id",
     "select id from (select id, count(*) as c from new group by id) as inside",
+    "(select * from new) order by id limit 1",
+    "(select * from new union all select * from more) limit 2",
+    "((select * from new) limit 2) union all select * from more",
+    "select * from ((select * from new) limit 2)",
+    "select * from new tablesample reservoir(2 rows) repeatable (1)",
+    "select * from (select * from new) as s tablesample reservoir(2 rows) repeatable (1)",
+    "select n.v from look l join look m full join new n on m.id = n.id on l.id = m.id",
+    "select l.id, n.v from look l join look m left join new n on m.id = n.id on l.id = m.id",
+    "select l.id from look l join look m anti join new n on m.id = n.id on l.id = m.id",
+    "select a from generate_series(1, (select v from new limit 1)) as t(a)",
+    "select product(v) as p from new",
+    "select histogram(v) as h from new",
+    "select geomean(v) as g from new",
+    "select weighted_avg(v, id) as g from new",
+    "select v.sum() as s from new",
+    "select (v).max() as s from new",
+    "select main.sum(v) as s from new",
 ]
 
 
@@ -85,6 +103,17 @@ def test_these_are_not(query: str) -> None:
     found = linearity(graph(query), "query")
     assert found.kind == OTHER
     assert found.reason.startswith("node query ")
+
+
+def test_every_aggregate_of_the_engine_is_known_however_it_is_called() -> None:
+    with duckdb.connect() as connection:
+        query = "select distinct function_name from duckdb_functions() where function_type = 'aggregate'"
+        names = [name for (name,) in connection.execute(query).fetchall() if name.isidentifier()]
+    assert len(names) > 70
+    for name in names:
+        for call in (f"{name}(v)", f"main.{name}(v)", f'"{name}"(v)'):
+            assert aggregates(f"select {call} as a from new"), call
+    assert not aggregates("select list_aggregate([v], 'sum') as a, greatest(v, 1) as g from new")
 
 
 def test_what_reads_only_whole_sources_is_constant() -> None:
