@@ -9,10 +9,11 @@ import delta
 import digest
 import iceberg_replace
 import models
+import pipelines
 import postgres_rows
 import small_build
 
-BENCHMARKS = (iceberg_replace, postgres_rows, digest, small_build, appends, delta, models)
+BENCHMARKS = (iceberg_replace, postgres_rows, digest, small_build, appends, delta, models, pipelines)
 
 
 def main() -> None:
