@@ -60,13 +60,23 @@ def test_rows_since_a_version_are_those_that_it_or_a_later_one_wrote(dataset: He
     assert since(1) == since(4) == [0, 9]
 
 
-def test_nothing_was_written_since_the_head_or_later(dataset: HeldDataset) -> None:
-    assert dataset.rows(since=1) == dataset.rows(since=1, version=1) == dataset.rows(since=99) == []
+def test_nothing_was_written_since_the_head(dataset: HeldDataset) -> None:
+    assert dataset.rows(since=1) == dataset.rows(since=1, version=1) == []
     assert dataset.rows(since=0) == ROWS
     assert dataset.changes(1) == dataset.changes(1, 1) == []
 
 
-@pytest.mark.parametrize(("since", "version", "why"), [(-1, None, "negative"), (2, 1, "later than version 1")])
+@pytest.mark.parametrize(
+    ("since", "version", "why"),
+    [
+        (-1, None, "negative"),
+        (2, 1, "later than version 1"),
+        (99, None, "no (committed )?version 99"),
+        ("1", None, "since is '1', and should be a version"),
+        (True, None, "since is True"),
+        (1.5, None, r"since is 1\.5"),
+    ],
+)
 def test_a_since_that_no_time_lies_behind_is_refused(
     dataset: HeldDataset, since: int, version: int | None, why: str
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -338,6 +339,7 @@ def test_files_that_differ_are_refused(manual: lakeward.Workspace, monkeypatch: 
 def test_tables_with_deletes_by_value_are_left_alone(
     manual: lakeward.Workspace, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "lakeward")
     dataset = worn(manual)
     arm: Any = manual.storage.routing.arm("iceberg")
     ref, policy = table_ref(dataset.record), CompactionPolicy().thorough()

@@ -30,6 +30,10 @@ RATCHET: dict[tuple[str, str], tuple[int, str]] = {
             "whatever the compaction meets; it is logged, and tried again"
         ),
     ),
+    ("broad-except", "src/lakeward/storage/maintenance.py"): (
+        1,
+        "a dataset of which something is wrong must not keep the others from maintenance: it is logged and reported",
+    ),
     ("broad-except", "src/lakeward/testing/cooperative.py"): (
         1,
         "an actor of a simulation ends in its own thread: what it raised is kept and judged by the scheduler",

@@ -71,8 +71,17 @@ class Wanted:
             )
 
 
-def check_order(dataset: str, since: int, version: int | None) -> None:
+def check_order(dataset: str, since: object, version: object) -> None:
     """Raise UsageError if there is no time between two versions: a negative one, or the older after the newer."""
+    for name, value in (("since", since), ("version", version)):
+        # What comes as JSON or from a command line may be anything, and True is an int in Python.
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            raise UsageError(
+                f"dataset {dataset}: {name} is {value!r}, and should be a version: a whole number",
+                dataset=dataset,
+                **{name: str(value)},
+            )
+    assert isinstance(since, int) and isinstance(version, int | None)
     if since < 0 or (version is not None and since > version):
         why = "it is negative" if since < 0 else f"it is later than version {version}, up to which is read"
         raise UsageError(

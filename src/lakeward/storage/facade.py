@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakeward.control.recorded_digests import RecordedDigests
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import ParityMismatch, SchemaError, UsageError
+from lakeward.errors import ParityMismatch, SchemaError, UnknownVersion, UsageError
 from lakeward.storage.arm import NEW, OLD, Scan, scanned
 from lakeward.storage.changes import Wanted, check_order, compared, inserts
 from lakeward.storage.compaction import Compaction
@@ -330,6 +330,15 @@ def _counted(reader: pa.RecordBatchReader, progress: Callable[[int], None]) -> p
 def _scan(dataset: DatasetRecord, request: ReadRequest) -> Scan:
     if request.since is not None:
         check_order(dataset.name, request.since, request.version)
+        if request.version is None and request.since > dataset.head_version:
+            # It is another dataset's, say of the one that had this name before. It must not come to nothing for ever.
+            raise UnknownVersion(
+                f"dataset {dataset.name} has no version {request.since} to read since: "
+                f"its head is {dataset.head_version}",
+                next_step=f"`lakeward dataset history {dataset.name}` lists its versions",
+                dataset=dataset.name,
+                version=request.since,
+            )
     columns = _columns(dataset, request.columns)
     where = parse_filter(request.where, dataset.schema, dataset.name) if request.where is not None else None
     return Scan(columns, request.identity, request.since, where)

@@ -156,6 +156,9 @@ class Maintenance:
             except LakewardError as error:
                 log.warning("dataset %s was not maintained to the end: %s", dataset.name, error)
                 report.failures.append(Failure(dataset.name, error.message))
+            except Exception as error:
+                log.exception("dataset %s was not maintained to the end", dataset.name)
+                report.failures.append(Failure(dataset.name, f"{type(error).__name__}: {error}"))
         return report
 
     def _compact(self, dataset: DatasetRecord, report: MaintenanceReport, progress: Progress | None) -> None:

@@ -39,7 +39,7 @@ class CompactionPolicy:
         return self.small_share * self.target_bytes
 
     def thorough(self) -> CompactionPolicy:
-        """Return what is done for somebody who asks: two small files are enough, and no rewriting is too dear."""
+        """Return what is done for somebody who asks: two small files of a tier are enough, nothing is too dear."""
         return replace(self, worthwhile_share=0.0, small_files=2, tier=2)
 
 

@@ -216,7 +216,7 @@ def test_a_run_into_a_pipelines_dataset_is_judged_and_told(
 ) -> None:
     loaded.pipelines.apply(project(a_yml=ORDERS))
     loaded.build()
-    with pytest.raises(ExpectationFailed, match="^the run wrote nothing: 1 of its expectations failed"):
+    with pytest.raises(ExpectationFailed, match=r"^the run wrote nothing: 1 of its expectations failed"):
         loaded.run("select 50::bigint as id, 100::decimal(18,4) as amount", into="main.m.kept", strategy="append_new")
     assert loaded.dataset("main.m.kept").version == 1
     result = loaded.run(

@@ -107,11 +107,10 @@ def import_file(
         result = workspace.import_file(dataset, file, session.progress, **how)
     seconds = time.monotonic() - started
     lines = [f"dataset {result.dataset} created"] if result.created else []
-    lines.append(
-        f"{counted(result.rows_read, 'row')} read = {counted(result.rows_written, 'row')} written, in {seconds:.1f} s"
-    )
+    became = f"{counted(result.rows_written, 'row')} written"
     if VERBS[mode].keyed:
-        lines.append(", ".join(f"{counted(count, 'row')} {what}" for what, count in _counts(result).items()))
+        became = ", ".join(f"{count:,} {what}" for what, count in _counts(result).items())
+    lines.append(f"{counted(result.rows_read, 'row')} read = {became}, in {seconds:.1f} s")
     if result.committed:
         lines.append(f"dataset {result.dataset} is at version {result.version} with {counted(result.row_count, 'row')}")
     else:
