@@ -41,6 +41,8 @@ _EXPLAIN = "EXPLAIN (FORMAT JSON) "
 _SEAL = (
     "SET GLOBAL TimeZone = 'UTC'",
     "SET GLOBAL errors_as_json = true",
+    # In a notebook or an interactive Python it would draw over what the user prints.
+    "SET enable_progress_bar = false",
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
