@@ -236,6 +236,24 @@ def test_delete_files_for_several_data_files_stay_while_one_of_those_does(manual
     assert dataset.row_count == dataset.to_arrow().num_rows == 601 and dataset.verify().equal
 
 
+def test_delete_files_that_another_engine_left_behind_go(manual: lakeward.Workspace) -> None:
+    """PyIceberg takes data files away and leaves the delete files that were for them."""
+    dataset = made(manual)
+    dataset.write(rows(0, 100))
+    engine = OtherEngine(manual, dataset)
+    large = next(iter(data_files(engine.table)))
+    delete_rows(engine.table, {large: [7]})
+    dataset.adopt()
+    engine.table.overwrite(engine.table.scan().to_arrow())
+    dataset.adopt()
+    before = whole(dataset)
+    assert delete_files(engine.table) and large not in data_files(engine.table)
+    (done,) = compact(manual, dataset)
+    assert (done.files, done.files_after) == (0, 0) and done.delete_files >= 1
+    assert delete_files(engine.table) == [] and same(whole(dataset), before)
+    assert compact(manual, dataset) == []
+
+
 @pytest.mark.parametrize("current", [True, False])
 def test_a_copy_on_iceberg_is_compacted_if_it_is_current(manual: lakeward.Workspace, current: bool) -> None:
     dataset = made(manual)

@@ -108,11 +108,12 @@ class Compactor:
             if head is None:
                 return None
             bins = choose(_facts(loaded, head), policy)
-            if not bins:
-                return None
             removed = frozenset(file.path for each in bins for file in each)
             applied = {file.file_path for path, files in head.deletes.items() if path not in removed for file in files}
+            # Also those that another engine left behind when it took their data files away.
             dropped = frozenset(head.delete_files.keys() - applied)
+            if not bins and not dropped:
+                return None
             tasks = tuple(
                 tuple(FileScanTask(head.data[file.path], set(head.deletes.get(file.path, ()))) for file in each)
                 for each in bins
