@@ -1,4 +1,4 @@
-"""Any sequence of writes, copies, builds and builds that fail gives the same on the four pairs of arms.
+"""Any sequence of writes, copies, flips, builds and builds that fail gives the same on the four pairs of arms.
 
 Hypothesis chooses a node and a sequence; all five strategies are played at once. A build that fails changes nothing,
 and the next one reads what it would have read: no version is skipped, none comes twice.
@@ -18,7 +18,7 @@ from support.pipeline_play import BREAKS, Play, random_write, row_of
 EXAMPLES, WINDOWS = 6, 4
 """About half a minute on one core."""
 
-STEPS = ("write", "write", "copy", "fail")
+STEPS = ("write", "write", "copy", "flip", "fail")
 
 
 @settings(
@@ -48,6 +48,8 @@ def test_any_sequence_is_the_same_on_every_pair_of_arms(
                 random_write(played, source, chance)
             elif step == "copy":
                 played.copy(source)
+            elif step == "flip":
+                played.flip(source)
             else:
                 played.fail(*chance.choice(BREAKS))
         played.build(full=number == full)

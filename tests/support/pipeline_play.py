@@ -7,7 +7,10 @@ import random
 from collections import Counter
 from pathlib import Path
 
+import psycopg
+
 import lakeward
+from lakeward.control.routes import ARM_MODES
 from lakeward.types.digest import Digest
 from support.pipeline_oracle import COLUMNS, COUNTS, STRATEGIES, NodeCase, Row, Source, Target
 
@@ -74,6 +77,7 @@ class Play:
         files = folder / "pipelines"
         files.mkdir(parents=True)
         (folder / "lakeward.toml").touch()
+        self.read_up_to: dict[tuple[str, str], tuple[int, int]] = {}
         self.pipelines = {arm: f"from_{arm}" for arm in ARMS}
         for arm, name in self.pipelines.items():
             (files / f"{name}.yml").write_text(self._text(arm, name), encoding="utf-8")
@@ -108,9 +112,27 @@ class Play:
         self.sources[name].write(self.step, verb, rows)
 
     def copy(self, name: str) -> None:
-        """Copy a source to its other arm: a version that changes no row."""
+        """Copy a source to its other arm, a version that changes no row; both tell the same of what is new."""
+        expected = self.sources[name]
         for arm in ARMS:
-            self.held[arm, name].copy_to(OTHER[arm])
+            dataset = self.held[arm, name]
+            dataset.copy_to(OTHER[dataset.arm])
+            version, step = self.read_up_to.get((arm, name), (0, -1))
+            for each in ARMS:
+                rows = [tuple(row.values()) for row in dataset.to_arrow(since=version, arm=each).to_pylist()]
+                assert Counter(rows) == Counter(expected.since(step)), f"{name} of {arm}, copied, read from {each}"
+
+    def flip(self, name: str) -> None:
+        """Let the other arm of each source serve it from now on."""
+        self.copy(name)
+        with psycopg.connect(self.workspace.database.libpq_url) as connection:
+            for arm in ARMS:
+                dataset = self.held[arm, name]
+                to = OTHER[dataset.arm]
+                connection.execute(
+                    "UPDATE lakeward.routes SET mode = %s, primary_arm = %s, epoch = epoch + 1 WHERE dataset_id = %s",
+                    (ARM_MODES[to], to, dataset.record.id),
+                )
 
     def fail(self, step: str, occurrence: int) -> None:
         """Let a build fail; nothing has changed then. One that has nothing to do does not get there."""
@@ -144,6 +166,7 @@ class Play:
                 for to in ARMS:
                     output = self.output(arm, to, given, strategy)
                     assert found[output] == counts, f"{self.case.name}: {strategy} of {given}, {arm} to {to}"
+        self.read_up_to = {held: (dataset.version, self.step) for held, dataset in self.held.items()}
         self._check()
 
     def _pending(self) -> bool:
