@@ -53,6 +53,8 @@ LEFT_JOIN = "select a.id, a.v, b.s from a left join b on a.g = b.g"
 UNION = "select id, v, s from a union all select -1 - g, null, s from b "
 FILTER = "select id, v * 2 as twice, upper(s) as loud from a where v > 0"
 TOTALS = "select g, count(*) as n, cast(sum(v) as bigint) as total, max(s) as last from a group by g"
+SUM = "select 1 as id, cast(fsum(v) as bigint) as total from a "
+"""An aggregate that DuckDB alone knows for one."""
 
 CASES = {
     case.name: case
@@ -60,6 +62,7 @@ CASES = {
         NodeCase("source", "", {"a": "select * from a "}),
         NodeCase("transform", f'  kept: {{transform: "{FILTER}"}}', {"kept": FILTER}),
         NodeCase("aggregate", f'  totals: {{transform: "{TOTALS}"}}', {"totals": TOTALS}, ("g",), delta=False),
+        NodeCase("sum", f'  summed: {{transform: "{SUM}"}}', {"summed": SUM}, delta=False),
         NodeCase("SQL with a lookup", f'  both_: {{transform: "{LEFT_JOIN}"}}', {"both_": LEFT_JOIN}, lookups=B),
         NodeCase("SQL over two sources", f'  both_: {{transform: "{LEFT_JOIN}"}}', {"both_": LEFT_JOIN}, delta=False),
         NodeCase("UNION ALL", f'  both_: {{transform: "{UNION}"}}', {"both_": UNION}),
