@@ -135,6 +135,10 @@ class _Check:
         before = "SELECT (\n" if isinstance(expectation, RowExpectation) else "SELECT count(*) AS n, (\n"
         try:
             types = self.engine.describe(f"{before}{text}\n) AS value FROM {ROWS}", {ROWS: scope.schema})
+            if isinstance(expectation, RowExpectation):
+                # In a WHERE stands what gives one value for each row: no aggregate, and nothing that makes rows of one.
+                before = f"SELECT true AS value FROM {ROWS} WHERE (\n"
+                self.engine.describe(f"{before}{text}\n)", {ROWS: scope.schema})
         except SqlError as error:
             raise located_sql(error, text, path, self.origin, len(before)) from None
         except LakewardError as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lakeward.errors import DataError, EmptyReplace, ExpectationFailed, SchemaError, SpecError
+from lakeward.errors import DataError, EmptyReplace, ExpectationFailed, SchemaError, SpecError, SqlError
 from support.expectations import OUT, Scene
 
 POSITIVE = 'row: {check: "v > 0", on_fail: quarantine}'
@@ -172,3 +172,10 @@ def test_columns_of_the_output_keep_their_names(scene: Scene) -> None:
 def test_an_output_under_the_quarantines_name_is_refused(scene: Scene) -> None:
     with pytest.raises(SpecError, match="is also where bad rows of"):
         scene.expect(POSITIVE, more=f"  - {{dataset: {OUT}__quarantine, from: all, strategy: replace}}\n")
+
+
+@pytest.mark.parametrize("check", ["unnest([v > 1, true])", "product(v) > 1", "v.sum() > 1"])
+@pytest.mark.parametrize("on_fail", ["quarantine", "fail"])
+def test_a_check_that_is_not_one_value_for_a_row_is_refused(scene: Scene, check: str, on_fail: str) -> None:
+    with pytest.raises(SqlError, match=r"p\.yml:12: expectation: "):
+        scene.expect(f'row: {{check: "{check}", on_fail: {on_fail}}}')
