@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lakeward.compute.predicate import check_predicate
 from lakeward.compute.sql import Query, analyse
 from lakeward.errors import SpecError, SqlError
+from lakeward.pipelines.chance import changing_splits
 from lakeward.pipelines.expectation_spec import quarantine_of, read_expectations
 from lakeward.pipelines.nodes import JoinNode, ModelNode, Node, SplitNode, TransformNode, names_of
 from lakeward.pipelines.spec import OutputSpec, Pipeline
@@ -88,7 +89,28 @@ def read_graph(pipeline: Pipeline) -> Graph:
         )
     used = {needed for output in pipeline.spec.outputs for needed in _needed(output.from_, order, reads)}
     unused = tuple(name for name in makers if name not in used)
+    _check_splits(pipeline, order, makers, queries, used)
     return Graph(pipeline, tuple(order), reads, makers, queries, unused)
+
+
+def _check_splits(
+    pipeline: Pipeline, order: Sequence[str], makers: Mapping[str, str], queries: Mapping[str, Query], used: set[str]
+) -> None:
+    nodes = pipeline.spec.nodes
+    both = [
+        name for name, node in nodes.items() if isinstance(node, SplitNode) and used.issuperset(names_of(name, node))
+    ]
+    if not both:
+        return
+    texts = {name: query.text for name, query in queries.items()}
+    for name in changing_splits(nodes, order, makers, texts):
+        if name in both:
+            raise pipeline.origin.error(
+                f"node {name!r} splits by chance or by the time (as of random() or now()): each side is a query of its "
+                "own, so a row could go to both or to neither",
+                ("nodes", name, "split", "where"),
+                next_step="let another pipeline write that column to a dataset, and split by it here",
+            )
 
 
 def order_pipelines(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
