@@ -1,8 +1,8 @@
 """TPC-H's 22 queries as pipelines over either arm give what DuckDB gives over the same Parquet files.
 
 The queries are those of the specification. Written as pipelines, the view of query 15 is a common table expression and
-every result column has a name. The parameters are those of its validation; queries 8 and 17 have others, since they would
-find nothing in so few rows, and query 11 has the fraction of scale 1.
+every result column has a name. The parameters are those of its validation; queries 8 and 17 have others, since they
+would find nothing in so few rows, and query 11 has the fraction of scale 1.
 """
 
 from __future__ import annotations
