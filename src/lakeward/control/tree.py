@@ -212,7 +212,12 @@ class Tree:
 
 def _taken(level: str, name: str, twin: str, path: DatasetName) -> NameTaken:
     if twin == name:
-        return NameTaken(f"{level} {quote_level(name)} exists already ({path})", dataset=str(path), name=name)
+        return NameTaken(
+            f"{level} {quote_level(name)} exists already ({path})",
+            next_step=f'Workspace.dataset("{path}") opens it' if level == "dataset" else None,
+            dataset=str(path),
+            name=name,
+        )
     return NameTaken(
         f"{level} {quote_level(name)} can't be made: {quote_level(twin)} exists, and the two differ only in case or "
         "Unicode form",

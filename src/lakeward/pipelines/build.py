@@ -13,7 +13,15 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.records import Window
 from lakeward.control.source_windows import Happened, SourceWindows
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import ComputeError, LakewardError, NameTaken, NotIncremental, StorageFull, UnknownVersion
+from lakeward.errors import (
+    ComputeError,
+    DuplicateKey,
+    LakewardError,
+    NameTaken,
+    NotIncremental,
+    StorageFull,
+    UnknownVersion,
+)
 from lakeward.pipelines.compile import Compiled, Compiler
 from lakeward.pipelines.expectation_check import Expected
 from lakeward.pipelines.graph import Graph, read_graph
@@ -182,6 +190,8 @@ class Builder:
         except Exception as error:
             if failure.raised is not None and failure.raised is not error:
                 raise failure.raised from error
+            if isinstance(error, DuplicateKey):
+                raise _repeated(error, pipeline) from error
             raise
         finally:
             stages.close()
@@ -350,6 +360,19 @@ def _not_incremental(pipeline: Pipeline, dataset: str, reason: str) -> NotIncrem
         dataset=dataset,
         reason=reason,
     )
+
+
+def _repeated(error: DuplicateKey, pipeline: Pipeline) -> DuplicateKey:
+    """Return the error of an output with a key twice, with the pipeline in front."""
+    where = error.fields.get("where")
+    step = "let the query give each key once: group by it, or select distinct on it"
+    named = DuplicateKey(
+        f"pipeline {pipeline.name!r}: {error.message}",
+        safe=error.safe,
+        next_step=step if where == "input" else error.next_step,
+    )
+    named.fields.update(error.fields, pipeline=pipeline.name)
+    return named
 
 
 def _named(error: LakewardError, pipeline: Pipeline, dataset: DatasetRecord) -> LakewardError:

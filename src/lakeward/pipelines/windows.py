@@ -100,7 +100,10 @@ def decide(graph: Graph, output: OutputSpec, strategy: Strategy, asked: Asked) -
         source_id = asked.ids[dataset]
         high, node = asked.heads[source_id], graph.node(name)
         if isinstance(node, SourceNode) and node.window == "full":
-            windows[name] = SourceWindow(dataset, Window(0, high), "declared `window: full`")
+            happened = asked.happened.get(source_id)
+            changed = reason is None and happened is not None and happened.versions > 0
+            said = "; it changed, and rows that were built before keep what it said then: --full" if changed else ""
+            windows[name] = SourceWindow(dataset, Window(0, high), f"declared `window: full`{said}")
         elif reason is None and asked.last is not None:
             low = asked.last.watermarks[source_id]
             new = asked.happened[source_id].versions

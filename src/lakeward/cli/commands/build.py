@@ -91,11 +91,11 @@ def build(
         for each in result.transactions
     ]
     document = {"seconds": round(seconds, 3), "builds": [result.to_json() for result in results], "warnings": warnings}
-    columns = ("pipeline", "dataset", "mode", "written", "rows now", "version")
+    columns = ("pipeline", "dataset", "mode", "rows in", "rows now", "version")
     lines: list[RenderableType] = [f"pipeline {result.pipeline}: up to date" for result in results if result.up_to_date]
     if rows:
         lines += [f"warning: {warning}" for result in results for warning in result.warnings]
-        lines += [table(columns, rows, ("written", "rows now", "version")), f"built in {seconds:.1f} s"]
+        lines += [table(columns, rows, ("rows in", "rows now", "version")), f"built in {seconds:.1f} s"]
     lines += [f"warning: {warning}" for warning in warnings]
     session.show(document, lines, remedies + ([lakeward("dataset", "preview", rows[-1][1])] if rows else []))
 

@@ -42,7 +42,7 @@ def changes(
         bool, typer.Option("--identity", help="Also the identity columns, __row_id and so on.")
     ] = False,
 ) -> None:
-    """Show which rows were inserted, updated or deleted since a version.
+    """Show which rows changed since a version.
 
     It is the net change between two versions, whatever happened in between.
     """

@@ -33,7 +33,7 @@ def register(group: typer.Typer) -> None:
 def expectations(
     session: Session, dataset: DatasetArgument, version: VersionOption = None, most: VersionsOption = 5
 ) -> None:
-    """Show what a dataset's pipeline expected of its versions, and what builds found in them.
+    """Show what was expected of versions, and what was found.
 
     Newest first, those that were refused among them. Of an expectation that failed, some rows are shown by their key.
     """

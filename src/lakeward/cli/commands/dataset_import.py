@@ -82,7 +82,8 @@ def import_file(
 
     Every row becomes visible at once. append and replace look at no key. The others match rows by the primary key:
     append_new skips keys that are there, upsert updates them, mirror also deletes those that the file does not have,
-    changes does what each row's column __op says (insert, update or delete), delete takes a file of keys.
+    changes does what each row's column __op says (insert and update alike add the row or take its place, so that a feed
+    may come twice; delete), delete takes a file of keys.
 
     Types are the dataset's; of a new one those declared, or else proposed by reading the whole file. No value is
     changed: what does not fit its type is refused with line and column, and the dataset stays as it was.

@@ -33,7 +33,7 @@ def lineage(
         bool, typer.Option("--down/--up", help="What is made from them, or what they are made from. Default: --up.")
     ] = False,
 ) -> None:
-    """Show which columns a dataset's columns are made from, through all applied pipelines.
+    """Show which columns a dataset's are made from.
 
     A column is made from those whose values its expression takes. What only decides which rows there are (WHERE, the
     keys of a join, GROUP BY) does not count.

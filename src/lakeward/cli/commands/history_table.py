@@ -19,9 +19,13 @@ def history_table(transactions: Sequence[Transaction], *, dataset: bool) -> Tabl
     for each in transactions:
         when = (each.committed_at or each.opened_at).isoformat(sep=" ", timespec="seconds")
         counts = "–" if each.row_count is None else f"{each.row_count:,}"
-        added = "–" if each.rows_added is None else f"{each.rows_added:,}"
+        done = [
+            "–" if count is None else f"{count:,}" for count in (each.rows_added, each.rows_updated, each.rows_deleted)
+        ]
         by = each.pipeline or each.writer
-        row = [each.version, each.status, each.verb, each.arm, added, counts, by, when, each.error or ""]
+        row = [each.version, each.status, each.verb, each.arm, *done, counts, by, when, each.error or ""]
         rows.append([each.dataset, *row] if dataset else row)
-    columns = ["version", "status", "mode", "arm", "added", "rows", "by", "when", "error"]
-    return table(["dataset", *columns] if dataset else columns, rows, ("version", "added", "rows"))
+    columns = ["version", "status", "mode", "arm", "added", "updated", "deleted", "rows", "by", "when", "error"]
+    return table(
+        ["dataset", *columns] if dataset else columns, rows, ("version", "added", "updated", "deleted", "rows")
+    )

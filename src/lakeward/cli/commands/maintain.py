@@ -41,7 +41,7 @@ def maintain(
     older_than: OlderThanOption = "1h",
     dry_run: DryRunOption = False,
 ) -> None:
-    """Rewrite files that are slow to read, expire old versions, and remove what nothing needs.
+    """Rewrite worn files, expire versions, remove what is left over.
 
     Data files of Iceberg tables that are small, or have many deleted rows, are rewritten, as a version with the same
     rows. Versions beyond the policy expire; snapshots, rows and files that no readable version needs are removed.

@@ -47,7 +47,7 @@ def with_arms(made: Plan, workspace: Workspace) -> Plan:
 
 
 def plan(session: Session, project: ProjectOption = Path(".")) -> None:
-    """Show what `apply` would change, and what the next build does then. Exit code 3 if something would change.
+    """Show what `apply` would change, and what builds do then. Exit code 3 if something would change.
 
     A tree of added, changed, indirectly changed and removed pipelines; for each output whether it is rebuilt or gets a
     delta, and why. A line with ! says what is lost. Nothing is changed.

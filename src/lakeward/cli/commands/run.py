@@ -84,7 +84,7 @@ def run(
     with session.workspace() as workspace:
         result = workspace.pipelines.run(request, told)
     seconds = time.monotonic() - started
-    columns = ("dataset", "mode", "written", "rows now", "version")
+    columns = ("dataset", "mode", "rows in", "rows now", "version")
     rows = [
         (each.dataset, each.verb, f"{each.rows_in:,}", f"{each.row_count:,}", each.version)
         for each in result.transactions
