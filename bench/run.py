@@ -8,12 +8,13 @@ import appends
 import delta
 import digest
 import iceberg_replace
+import merge
 import models
 import pipelines
 import postgres_rows
 import small_build
 
-BENCHMARKS = (iceberg_replace, postgres_rows, digest, small_build, appends, delta, models, pipelines)
+BENCHMARKS = (iceberg_replace, postgres_rows, digest, small_build, appends, merge, delta, models, pipelines)
 
 
 def main() -> None:
