@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from lakeward.compute.changing import changing
 from lakeward.compute.sql import DIALECT
-from lakeward.pipelines.nodes import JoinNode, ModelNode, Node, SplitNode, TransformNode, names_of
+from lakeward.pipelines.nodes import JoinNode, Node, SplitNode, TransformNode, names_of
 
 Columns = frozenset[str] | None
 """The columns of a name that depend on chance or time, case-folded; None: so do its rows."""
@@ -42,8 +42,6 @@ def changing_splits(
             known[name] = _transform(texts[name], known)
         elif isinstance(node, JoinNode):
             known[name] = _join(node, known)
-        elif isinstance(node, ModelNode):
-            known[name] = _model(node, known)
         elif isinstance(node, SplitNode):
             columns = known[node.split.input]
             tree = sqlglot.parse_one(f"SELECT ({node.split.where}\n)", dialect=DIALECT)
@@ -51,6 +49,7 @@ def changing_splits(
                 found[makers[name]] = None
             known |= dict.fromkeys(names_of(makers[name], node), columns)
         else:
+            # A source; or a model, whose rows are computed once and kept for all that read them.
             known[name] = _NONE
     return list(found)
 
@@ -99,13 +98,6 @@ def _join(node: JoinNode, known: Mapping[str, Columns]) -> Columns:
             return None
         made |= columns | {name + suffix.casefold() for name in columns}
     return frozenset(made)
-
-
-def _model(node: ModelNode, known: Mapping[str, Columns]) -> Columns:
-    columns = known[node.model.input]
-    if columns is None or not any(name.casefold() in columns for name in node.model.features.values()):
-        return columns
-    return columns | {name.casefold() for name in node.model.outputs}
 
 
 def _tables(tree: exp.Expr) -> set[str]:

@@ -66,3 +66,25 @@ def test_chance_that_decides_nothing_does_no_harm(where: str, query: str) -> Non
 
 def test_of_one_side_alone_nothing_is_lost() -> None:
     read("random() < 0.5", outputs="good")
+
+
+def test_a_join_hands_chance_on_and_a_model_computes_it_once() -> None:
+    nodes = [
+        "  s: {source: main.raw.s}",
+        "  l: {source: main.raw.l}",
+        '  a: {transform: "select *, random() as r from s"}',
+        "  j: {join: {left: l, right: a, on: [id]}}",
+        "  m: {model: {input: j, model: m@1, features: [v], outputs: {y: double}}}",
+    ]
+
+    def split(given: str, where: str) -> None:
+        cut = f'  cut: {{split: {{input: {given}, where: "{where}", true: good, false: bad}}}}'
+        outputs = [f"  - {{dataset: main.m.{name}, from: {name}, strategy: replace}}" for name in ("good", "bad")]
+        text = "\n".join(["pipeline: p", "nodes:", *nodes, cut, "outputs:", *outputs])
+        read_graph(read_spec(*read_document(text, "p.yml")))
+
+    for column in ("r", "r_right"):
+        with pytest.raises(SpecError, match="by chance"):
+            split("j", f"{column} < 0.5")
+    split("j", "v > 1")
+    split("m", "r < 0.5")
