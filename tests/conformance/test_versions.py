@@ -44,7 +44,8 @@ def test_since_gives_the_rows_written_after_a_version(dataset: HeldDataset) -> N
     assert ids(dataset, since=3) == [4, 5]
     assert ids(dataset, since=5) == []
     assert ids(dataset, since=1, version=3) == [2, 3]
-    assert ids(dataset, since=99) == []
+    with pytest.raises(UnknownVersion, match="no version 99"):
+        ids(dataset, since=99)
     assert ids(dataset, since=2, where="id <> 4") == [3, 5]
 
 
