@@ -153,8 +153,11 @@ class Play:
     def build(self, full: bool = False) -> None:
         """Build, and compare counts, rows and digests of all outputs."""
         if not full and not self._pending():
-            for name in self.pipelines.values():
-                assert self.workspace.build(name)[0].up_to_date
+            for arm, name in self.pipelines.items():
+                [result] = self.workspace.build(name)
+                # An output that never had a row has no version, so its pipeline is asked again.
+                assert result.up_to_date or not all(self._versions(arm))
+            self._check()
             return
         expected = {
             (given, strategy): target.build(self.case, given, self.sources, self.step, full)
@@ -169,6 +172,13 @@ class Play:
                     assert found[output] == counts, f"{self.case.name}: {strategy} of {given}, {arm} to {to}"
         self.read_up_to = {held: (dataset.version, self.step) for held, dataset in self.held.items()}
         self._check()
+
+    def _versions(self, arm: str) -> list[int]:
+        return [
+            self.workspace.dataset(self.output(arm, to, given, strategy)).version
+            for to in ARMS
+            for given, strategy in self.targets
+        ]
 
     def _pending(self) -> bool:
         built = next(iter(self.targets.values())).built
