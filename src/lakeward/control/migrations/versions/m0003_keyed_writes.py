@@ -68,19 +68,6 @@ UPDATE lakeward.datasets d SET unnumbered_to = coalesce(
     (SELECT max(t.version) FROM lakeward.dataset_transactions t WHERE t.dataset_id = d.id), 0)
 WHERE d.primary_key <> '{}';
 """
-# The input of these verbs asks for deletions: those are rows of it, too.
-_NO_COUNTS = "ALTER TABLE lakeward.dataset_transactions DROP CONSTRAINT committed_is_complete"
-_COUNTS = """
-ALTER TABLE lakeward.dataset_transactions ADD CONSTRAINT committed_is_complete CHECK (
-    status <> 'committed' OR (committed_at IS NOT NULL AND row_count IS NOT NULL AND rows_deleted IS NOT NULL
-        AND coalesce(rows_in = rows_added + rows_updated + rows_unchanged + rows_skipped
-            + CASE WHEN verb IN ('changes', 'delete') THEN rows_deleted ELSE 0 END, false)))
-"""
-_OLD_COUNTS = """
-ALTER TABLE lakeward.dataset_transactions ADD CONSTRAINT committed_is_complete CHECK (
-    status <> 'committed' OR (committed_at IS NOT NULL AND row_count IS NOT NULL AND rows_deleted IS NOT NULL
-        AND coalesce(rows_in = rows_added + rows_updated + rows_unchanged + rows_skipped, false))) NOT VALID
-"""
 # How the dataset's Iceberg table is partitioned when it is made, as texts like `bucket(16, id)`.
 _PARTITION = "ALTER TABLE lakeward.datasets ADD COLUMN partition_by text[] NOT NULL DEFAULT '{}'"
 
