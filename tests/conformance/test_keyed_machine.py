@@ -103,8 +103,10 @@ class KeyedWrites(RuleBasedStateMachine):
         try:
             result: WriteResult = held.write(rows, verb, allow_empty)
         except LakewardError as error:
-            fields = {name: value for name, value in error.fields.items() if name != "dataset"}
-            return f"{type(error).__name__} {error} {fields}".replace(held.created.name, "d")
+            # The head's number is left out: only the compacted arm has moved its head.
+            fields = {name: value for name, value in error.fields.items() if name not in ("dataset", "version")}
+            told = f"{type(error).__name__} {error} {fields}".replace(held.created.name, "d")
+            return told.replace(f"version {held.version}", "the head")
         asked = result.rows_deleted if verb in ("changes", "delete") else 0
         accounted = result.rows_added + result.rows_updated + result.rows_unchanged + result.rows_skipped + asked
         assert result.rows_in == len(rows) == accounted
