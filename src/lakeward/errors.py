@@ -19,6 +19,7 @@
     │   ├── SqlError                       exit 2   user SQL is wrong, or reaches for what it may not
     │   ├── ModelRefused                   exit 2   a model file is not what may be loaded, or not as declared
     │   ├── ComputeError                            the query failed while it ran
+    │   │   └── TimeLimitExceeded                   it computed for longer than it may, and was ended
     │   ├── NotIncremental                          a delta was required, and everything would be computed
     │   └── ExpectationFailed              exit 5   the audit refused the prepared version
     ├── ConflictError                      exit 6   somebody else holds or changed the thing
@@ -177,6 +178,10 @@ class ModelRefused(PipelineError):
 
 class ComputeError(PipelineError):
     """The query failed while it ran."""
+
+
+class TimeLimitExceeded(ComputeError):
+    """A query or filter computed for longer than it may, and was ended. Fields: `limit_seconds`, `setting`."""
 
 
 class NotIncremental(PipelineError):

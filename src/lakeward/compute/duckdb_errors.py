@@ -10,6 +10,7 @@ import duckdb
 from lakeward.compute.duckdb_gate import byte_to_character
 from lakeward.compute.place import sql_error
 from lakeward.errors import ComputeError, LakewardError, StorageFull
+from lakeward.time_limit import TimeLimit
 
 _JSON = re.compile(r"\{.*\}", re.DOTALL)
 _DISK_FULL = re.compile(r"no space left|max_temp_directory_size|disk quota", re.IGNORECASE)
@@ -21,7 +22,9 @@ _WAYS_OUT = {
 }
 
 
-def planning_error(error: duckdb.Error, sql: str, offset: int, step: str | None) -> LakewardError:
+def planning_error(
+    error: duckdb.Error, sql: str, offset: int, step: str | None, time_limit: TimeLimit
+) -> LakewardError:
     """Return what a failure to parse or bind becomes.
 
     Args:
@@ -29,10 +32,11 @@ def planning_error(error: duckdb.Error, sql: str, offset: int, step: str | None)
         sql: the user's text.
         offset: bytes that were put in front of it in the statement that failed.
         step: the name of the step that it is, for the error's fields.
+        time_limit: of the query.
     """
     facts = _facts(error)
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return running_error(error, "")
+    if isinstance(error, duckdb.OutOfMemoryException | duckdb.InterruptException):
+        return running_error(error, "", time_limit)
     reason, hint = _split_hint(facts["exception_message"])
     position = None
     if facts.get("position", "").isdigit():
@@ -40,7 +44,7 @@ def planning_error(error: duckdb.Error, sql: str, offset: int, step: str | None)
     return sql_error(reason, sql, position, next_step=hint, step=step)
 
 
-def running_error(error: Exception, memory_limit: str) -> LakewardError:
+def running_error(error: Exception, memory_limit: str, time_limit: TimeLimit) -> LakewardError:
     """Return what a failure while the query ran becomes.
 
     A failure that comes through an Arrow stream has only its text left, so the kind is read from there.
@@ -52,7 +56,8 @@ def running_error(error: Exception, memory_limit: str) -> LakewardError:
         return StorageFull(
             f"no space left for the temporary files of a query: {first}",
             safe="nothing was written",
-            next_step="free space on the disk of the workspace's temporary files, or let the query need less",
+            next_step="free space on the disk of the workspace's temporary files, raise compute.temp_limit if that is "
+            "what ended it, or let the query need less",
         )
     if kind == "Out of Memory" or isinstance(error, duckdb.OutOfMemoryException):
         return ComputeError(
@@ -62,6 +67,8 @@ def running_error(error: Exception, memory_limit: str) -> LakewardError:
             memory_limit=memory_limit,
         )
     if kind == "INTERRUPT" or isinstance(error, duckdb.InterruptException):
+        if time_limit.expired:
+            return time_limit.exceeded("the query")
         return ComputeError("the query was interrupted", safe="nothing was written")
     return ComputeError(f"the query failed: {first}", safe="nothing was written", next_step=_WAYS_OUT.get(kind))
 

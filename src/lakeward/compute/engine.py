@@ -40,6 +40,10 @@ class Engine(ABC):
         """Where what does not fit into memory may wait; made if it is missing."""
 
     @abstractmethod
+    def share(self, parts: int) -> Engine:
+        """Return an engine whose queries may use one part of what this one's may: for so many that run at a time."""
+
+    @abstractmethod
     def describe(
         self, sql: str, inputs: Mapping[str, Schema], steps: Mapping[str, str] | None = None
     ) -> dict[str, LogicalType]:
@@ -66,6 +70,7 @@ class Engine(ABC):
 
         Raises:
             SqlError, SchemaError: as `describe`.
+            TimeLimitExceeded: it computed for longer than it may; raised here or by the stream.
             ComputeError: it failed while it ran; raised here or by the stream. An error that an input raised comes
                 through unchanged.
         """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 import pyarrow as pa
 
@@ -15,10 +16,17 @@ class SingleUse:
     Args:
         reader: the stream.
         names: new column names, in the order of the reader's own.
+        waiting: entered while the stream is waited for.
     """
 
-    def __init__(self, reader: pa.RecordBatchReader, names: list[str]) -> None:
+    def __init__(
+        self,
+        reader: pa.RecordBatchReader,
+        names: list[str],
+        waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self._reader = reader
+        self._waiting = waiting
         self._names = names
         self._schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
         self._scanned = False
@@ -36,7 +44,7 @@ class SingleUse:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         try:
-            for batch in self._reader:
+            while (batch := self._next()) is not None:
                 yield batch.rename_columns(self._names)
         except GeneratorExit:
             # Released before its end: the query needed no more, or failed elsewhere.
@@ -46,6 +54,10 @@ class SingleUse:
             raise
         finally:
             self.close()
+
+    def _next(self) -> pa.RecordBatch | None:
+        with self._waiting():
+            return next(self._reader, None)
 
     def close(self) -> None:
         """Release the source. May be called again."""

@@ -286,7 +286,7 @@ class _Judge:
             return self.engine_run(query, inputs)
         except ComputeError as error:
             name = self.guarded.output.dataset.name
-            named = ComputeError(
+            named = type(error)(
                 f"{_title(self.audit.pipeline)}: what is expected of {name} can't be computed: {error.message}",
                 safe=_safe([self.guarded]),
                 next_step=error.next_step,

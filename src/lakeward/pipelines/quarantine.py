@@ -140,7 +140,11 @@ class Apart:
             f"NOT ({each.holds(self._scope)}) AS {duckdb_name(f'{_FAILS}{position}')}"
             for position, each in self._parted.items()
         ]
-        return self._engine.run(f"SELECT {ROWS}.*, {', '.join(fails)} FROM {ROWS}", inputs)
+        try:
+            return self._engine.run(f"SELECT {ROWS}.*, {', '.join(fails)} FROM {ROWS}", inputs)
+        except LakewardError as error:
+            self._noted(error)
+            raise
 
     def _side(self, side: str, other: str) -> pa.RecordBatchReader:
         if self._started:

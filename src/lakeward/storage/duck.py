@@ -17,6 +17,7 @@ from lakeward.control.db import workspace_closed
 from lakeward.errors import LakewardError, SqlError, StorageError, StorageFull
 from lakeward.storage.filters import Filter
 from lakeward.storage.settings import StorageSettings
+from lakeward.time_limit import TimeLimit
 
 SOURCE = "rows\x01"
 """What a filtered relation is called. No column can have a control character in its name, so none is hidden by it."""
@@ -90,12 +91,13 @@ class Duck:
             sql: the query.
             schema: the columns of the result, by position.
             tables: what it reads, by name; a stream may be scanned once, and what it raises comes out unchanged.
-            where: the user's filter that the query contains, which a failure is then blamed on.
+            where: the user's filter that the query contains, which a failure is then blamed on, and whose time is
+                limited.
         """
 
         def batches() -> Iterator[pa.RecordBatch]:
             with self.connect() as connection:
-                yield from streamed(connection, sql, schema, tables or {}, where)
+                yield from streamed(connection, sql, schema, tables or {}, where, self._settings.filter_seconds)
 
         return pa.RecordBatchReader.from_batches(schema, batches())
 
@@ -106,17 +108,34 @@ def streamed(
     schema: pa.Schema,
     tables: Mapping[str, pa.Table | pa.RecordBatchReader],
     where: Filter | None = None,
+    filter_seconds: float | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield a query's result as `Duck.stream` does, from a connection that is closed after it."""
     raised: list[BaseException] = []
+    limit = TimeLimit(filter_seconds if where is not None else None, connection.interrupt)
     try:
         for name, rows in tables.items():
-            connection.register(name, _remembering(rows, raised))
-        # `sql` and not `execute`: the latter would materialise the result before its first batch.
-        yield from joined(connection.sql(sql).to_arrow_reader(PULL_ROWS), schema)
+            connection.register(name, _remembering(rows, raised, limit))
+        yield from joined(_pieces(connection, sql, limit), schema)
     except (duckdb.Error, OSError, pa.ArrowException) as error:
+        if limit.expired and where is not None:
+            raise limit.exceeded(f"filter {where.sql!r}") from None
         # What a source raised passes through DuckDB as text only; its own error says what is wrong.
         raise raised[0] if raised else named(error, where) from None
+    finally:
+        limit.close()
+
+
+def _pieces(connection: duckdb.DuckDBPyConnection, sql: str, limit: TimeLimit) -> Iterator[pa.RecordBatch]:
+    with limit.running():
+        # `sql` and not `execute`: the latter would materialise the result before its first batch.
+        reader = connection.sql(sql).to_arrow_reader(PULL_ROWS)
+    while True:
+        with limit.running():
+            piece = next(reader, None)
+        if piece is None:
+            return
+        yield piece
 
 
 @contextmanager
@@ -130,8 +149,9 @@ def given(
         tables: what they may read; a stream can be scanned once.
     """
     raised: list[BaseException] = []
+    unlimited = TimeLimit(None, connection.interrupt)
     for name, rows in tables.items():
-        connection.register(name, _remembering(rows, raised))
+        connection.register(name, _remembering(rows, raised, unlimited))
     try:
         yield
     except (duckdb.Error, OSError, pa.ArrowException) as error:
@@ -141,13 +161,19 @@ def given(
             connection.unregister(name)
 
 
-def _remembering(rows: pa.Table | pa.RecordBatchReader, raised: list[BaseException]) -> pa.Table | pa.RecordBatchReader:
+def _remembering(
+    rows: pa.Table | pa.RecordBatchReader, raised: list[BaseException], limit: TimeLimit
+) -> pa.Table | pa.RecordBatchReader:
     if isinstance(rows, pa.Table):
         return rows
 
+    def next_batch() -> pa.RecordBatch | None:
+        with limit.waiting():
+            return next(rows, None)
+
     def batches() -> Iterator[pa.RecordBatch]:
         try:
-            for batch in rows:
+            while (batch := next_batch()) is not None:
                 yield from small(batch)
         except GeneratorExit:
             raise

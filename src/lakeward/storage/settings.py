@@ -54,6 +54,7 @@ class StorageSettings:
         memory_limit: what DuckDB may use for one read or write before it spills, as it writes sizes ("512MB").
         target_file_bytes: an Iceberg data file is closed when its rows in memory have reached this size.
         retained_versions: so many of the newest committed versions of each dataset are readable, at least.
+        filter_seconds: how long a user's row filter may compute in one read; None: any time.
     """
 
     warehouse: Path
@@ -62,6 +63,7 @@ class StorageSettings:
     memory_limit: str = "512MB"
     target_file_bytes: int = 512 << 20
     retained_versions: int = DEFAULT_VERSIONS
+    filter_seconds: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse a warehouse whose tables would be written somewhere else.

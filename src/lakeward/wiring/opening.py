@@ -168,6 +168,7 @@ def _assemble(
         memory_limit=settings.storage.memory_limit,
         target_file_bytes=settings.storage.target_file_bytes,
         retained_versions=settings.retention.versions,
+        filter_seconds=settings.compute.time_limit_seconds,
     )
     duck = Duck(storage_settings)
     undo.callback(duck.close)
@@ -188,7 +189,11 @@ def _assemble(
     )
     storage = Storage(tree, Routing(ledger, made, retention), protocol, RecordedDigests(database), duck, compaction)
     engine = DuckDBEngine(
-        memory_limit=settings.compute.memory_limit, threads=settings.compute.threads, temp_directory=scratch
+        memory_limit=settings.compute.memory_limit,
+        threads=settings.compute.threads,
+        temp_directory=scratch,
+        temp_limit=settings.compute.temp_limit,
+        time_limit=settings.compute.time_limit_seconds,
     )
     models = Models(ModelTables(database))
     stages = partial(Stages, engine, models, scratch, settings.compute.threads or os.cpu_count() or 1)

@@ -82,7 +82,16 @@ class ComputeSection(_Section):
     """How pipelines compute."""
 
     memory_limit: str = Field("1GB", pattern=_SIZE, description="what a build's SQL may use before it spills")
+    temp_limit: str | None = Field(
+        None, pattern=_SIZE, description="what a query may spill to disk; unset: nine tenths of what is free"
+    )
     threads: int | None = Field(None, ge=1, description="threads of a build's SQL; unset: one per core")
+    time_limit_seconds: float | None = Field(
+        None,
+        gt=0,
+        allow_inf_nan=False,
+        description="how long a query or filter may compute, waits for sources and writes not counted; unset: any",
+    )
 
 
 class Settings(_Section):

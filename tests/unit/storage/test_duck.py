@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from itertools import repeat
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from lakeward.errors import SqlError, StorageError, StorageFull, ValueRefused
+from lakeward.errors import SqlError, StorageError, StorageFull, TimeLimitExceeded, ValueRefused
 from lakeward.storage.duck import Duck, named
 from lakeward.storage.filters import Filter
 from lakeward.storage.settings import StorageSettings
@@ -90,3 +92,18 @@ def test_streams_of_one_process_do_not_meet(duck: Duck) -> None:
         duck.stream("SELECT n FROM source", SCHEMA, {"source": pa.table({"n": [number] * 3})}) for number in range(5)
     ]
     assert [stream.read_all()["n"].to_pylist() for stream in streams] == [[number] * 3 for number in range(5)]
+
+
+def test_a_filter_that_computes_for_too_long_is_ended_by_name(tmp_path: Path) -> None:
+    settings = StorageSettings(tmp_path / "warehouse", tmp_path / "scratch", memory_limit="100MB", filter_seconds=0.2)
+    batch = pa.RecordBatch.from_pydict({"n": range(100_000)}, schema=SCHEMA)
+    with closing(Duck(settings)) as limited:
+        for where in (Filter("len(range(n)) < 0", ("n",), ()), None):
+            endless = pa.RecordBatchReader.from_batches(SCHEMA, repeat(batch))
+            query = "SELECT n FROM source" + (f" WHERE {where.sql}" if where else "")
+            stream = limited.stream(query, SCHEMA, {"source": endless}, where)
+            if where is None:
+                assert stream.read_next_batch().num_rows > 0
+            else:
+                with pytest.raises(TimeLimitExceeded, match=r"filter 'len\(range\(n\)\) < 0' computed for longer"):
+                    stream.read_next_batch()

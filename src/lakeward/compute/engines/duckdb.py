@@ -1,4 +1,4 @@
-"""DuckDB as the engine: sealed from files, network, extensions and settings, within a memory limit, spilling to disk.
+"""DuckDB as the engine: sealed from files, network, extensions and settings, limited in memory and time, spilling to disk.
 
 How inputs get in is decided in `docs/decisions/003-compute-inputs.md`: a query that scans one or two inputs, each once,
 reads them as they come; otherwise all are loaded into temporary tables first, because a stream can be read only once
@@ -9,6 +9,7 @@ DuckDB's own plan.
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,10 +27,12 @@ from lakeward.compute.duckdb_errors import planning_error, running_error
 from lakeward.compute.duckdb_plan import read_plan
 from lakeward.compute.duckdb_types import Unsupported, export_type, seen_type, to_logical
 from lakeward.compute.engine import BATCH_ROWS, Engine, Input
+from lakeward.compute.memory import divided
 from lakeward.compute.scratch import Scratch, remove_abandoned
 from lakeward.compute.single_use import SingleUse
 from lakeward.compute.sql import without_semicolon
 from lakeward.errors import SchemaError
+from lakeward.time_limit import TimeLimit
 from lakeward.types.logical import LogicalType
 from lakeward.types.quoting import duckdb_name
 from lakeward.types.schema import Schema
@@ -58,6 +61,8 @@ class DuckDBEngine(Engine):
         threads: of one query; None: one per core.
         temp_directory: where queries spill, each into a private directory that is removed with it.
         temp_limit: what one query may spill ("50GB"); None: nine tenths of the space that is free.
+        time_limit: seconds that one query may compute; None: any. Waiting for its sources, or for whoever reads its
+            result, does not count.
     """
 
     name = "duckdb"
@@ -69,14 +74,26 @@ class DuckDBEngine(Engine):
         threads: int | None = None,
         temp_directory: Path,
         temp_limit: str | None = None,
+        time_limit: float | None = None,
     ) -> None:
         self._memory_limit = memory_limit
         self._temp_limit = temp_limit
+        self._time_limit = time_limit
         self._threads = threads
         self._temp_directory = temp_directory
         self._describer: duckdb.DuckDBPyConnection | None = None
         self._lock = Lock()
         remove_abandoned(temp_directory)
+
+    def share(self, parts: int) -> DuckDBEngine:
+        """See `Engine.share`: memory, threads and space to spill are divided, and time is not."""
+        return DuckDBEngine(
+            memory_limit=divided(self._memory_limit, parts),
+            threads=max(1, (self._threads or os.cpu_count() or 1) // parts),
+            temp_directory=self._temp_directory,
+            temp_limit=divided(self._temp_limit, parts) if self._temp_limit is not None else None,
+            time_limit=self._time_limit,
+        )
 
     @property
     def temp_directory(self) -> Path:
@@ -88,7 +105,7 @@ class DuckDBEngine(Engine):
         self, sql: str, inputs: Mapping[str, Schema], steps: Mapping[str, str] | None = None
     ) -> dict[str, LogicalType]:
         """See `Engine.describe`."""
-        with _Session(self._cursor(), None, self._memory_limit) as session:
+        with _Session(self._cursor(), None, self._memory_limit, self._time_limit) as session:
             session.bind(inputs)
             known = list(inputs)
             for name, text in (steps or {}).items():
@@ -100,7 +117,7 @@ class DuckDBEngine(Engine):
         """See `Engine.run`."""
         scratch = Scratch(self._temp_directory)
         try:
-            session = _Session(self._connect(scratch.path), scratch, self._memory_limit)
+            session = _Session(self._connect(scratch.path), scratch, self._memory_limit, self._time_limit)
         except BaseException:
             scratch.close()
             raise
@@ -155,10 +172,17 @@ class _Bound:
 class _Session:
     """One sealed connection, and the inputs bound into it."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, scratch: Scratch | None, memory_limit: str) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        scratch: Scratch | None,
+        memory_limit: str,
+        time_limit: float | None,
+    ) -> None:
         self._connection = connection
         self._scratch = scratch
         self._memory_limit = memory_limit
+        self._time = TimeLimit(time_limit, connection.interrupt)
         self._streams: list[SingleUse] = []
         self._worker: ThreadPoolExecutor | None = None
 
@@ -170,6 +194,7 @@ class _Session:
 
     def close(self) -> None:
         """Free memory and temporary files. May be called again."""
+        self._time.close()
         self._connection.close()
         if self._worker is not None:
             self._worker.shutdown(wait=False)
@@ -179,6 +204,11 @@ class _Session:
             self._scratch.close()
 
     def interruptible(self, work: Callable[[], Result]) -> Result:
+        """Do a piece of work that ends when its time is up, and also by Ctrl-C."""
+        with self._time.running():
+            return self._hearing_signals(work)
+
+    def _hearing_signals(self, work: Callable[[], Result]) -> Result:
         """Do work in a thread, if this is the one that gets signals: inside DuckDB it would not hear Ctrl-C."""
         if threading.current_thread() is not threading.main_thread():
             return work()
@@ -196,7 +226,7 @@ class _Session:
     def failure(self, error: Exception) -> BaseException:
         """Return what an input raised, if that is behind a failure of the run, else the failure under our names."""
         raised = next((stream.failure for stream in self._streams if stream.failure is not None), None)
-        return raised or running_error(error, self._memory_limit)
+        return raised or running_error(error, self._memory_limit, self._time)
 
     def bind(self, schemas: Mapping[str, Schema]) -> list[_Bound]:
         """Make every input known with its columns, without a row."""
@@ -224,9 +254,11 @@ class _Session:
     def _relation(self, sql: str, names: Collection[str], step: str | None) -> duckdb.DuckDBPyRelation:
         duckdb_gate.check(self._connection, sql, names, step)
         try:
-            self._connection.execute(_EXPLAIN + sql).fetchall()
+            # Planning computes, too: what is constant is evaluated then.
+            with self._time.running():
+                self._connection.execute(_EXPLAIN + sql).fetchall()
         except duckdb.Error as error:
-            raise planning_error(error, sql, len(_EXPLAIN), step) from None
+            raise planning_error(error, sql, len(_EXPLAIN), step, self._time) from None
         relation = self._connection.sql(sql)
         # Asked of the query itself: a query around it would get the second `id` as `id_1`, and the data with it.
         twice = next((name for name, count in Counter(relation.columns).items() if count > 1), None)
@@ -244,7 +276,9 @@ class _Session:
         bound = self.bind({name: each.schema for name, each in inputs.items()})
         query = _exported(sql, self.describe(sql, inputs))
         try:
-            plan = read_plan(json.loads(self._connection.execute(_EXPLAIN + query).fetchall()[0][1]))
+            with self._time.running():
+                explained = self._connection.execute(_EXPLAIN + query).fetchall()
+            plan = read_plan(json.loads(explained[0][1]))
             for each in bound:
                 scans = [scan.columns for scan in plan.scans if scan.prefix == each.prefix]
                 if scans:
@@ -262,7 +296,7 @@ class _Session:
             reader.close()
             raise ValueError(f"input {bound.name!r} gave columns {reader.schema.names} where {names} were asked for")
         by_name = dict(zip(names, _below(bound, indexes), strict=True))
-        stream = SingleUse(reader, [by_name[name] for name in reader.schema.names])
+        stream = SingleUse(reader, [by_name[name] for name in reader.schema.names], self._time.waiting)
         self._streams.append(stream)
         self._connection.register(bound.prefix, stream)
         if load:
