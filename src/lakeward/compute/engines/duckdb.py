@@ -1,4 +1,4 @@
-"""DuckDB as the engine: sealed from files, network, extensions and settings, limited in memory and time, spilling to disk.
+"""DuckDB as the engine: sealed from files, network, extensions and settings; limited in memory, disk and time.
 
 How inputs get in is decided in `docs/decisions/003-compute-inputs.md`: a query that scans one or two inputs, each once,
 reads them as they come; otherwise all are loaded into temporary tables first, because a stream can be read only once
