@@ -29,7 +29,7 @@ from lakeward.pipelines.guard import Guard, all_rows
 from lakeward.pipelines.models.registered import ModelCatalog
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.spec import Pipeline, strategy_classes
-from lakeward.pipelines.stages import Reads, Stages
+from lakeward.pipelines.stage_runner import Reads, Stages
 from lakeward.pipelines.up_to_date import UpToDate
 from lakeward.pipelines.windows import Asked, BuildWindows, decide, everything
 from lakeward.storage.facade import Storage

@@ -49,7 +49,7 @@ def changing_splits(
                 found[makers[name]] = None
             known |= dict.fromkeys(names_of(makers[name], node), columns)
         else:
-            # A source; or a model, whose rows are computed once and kept for all that read them.
+            # A source; or a stage, whose rows are computed once and kept for all that read them.
             known[name] = _NONE
     return list(found)
 

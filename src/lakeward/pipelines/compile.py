@@ -1,7 +1,7 @@
 """Makes one query of a pipeline output: each node that it needs becomes a common table expression.
 
-A model is no SQL. It ends a query and begins another one: what it reads is a query of its own, and its rows are an
-input of the next one.
+A node that is no SQL, such as a model, is a stage. It ends queries and begins another one: each of its inputs is a
+query of its own, and its rows are an input of the next one.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from lakeward.compute.engine import Engine
 from lakeward.errors import LakewardError, SchemaError, SqlError
 from lakeward.pipelines.graph import Graph
-from lakeward.pipelines.models.binding import BoundModel, bind
 from lakeward.pipelines.models.registered import ModelCatalog, NoModels
-from lakeward.pipelines.nodes import JoinNode, ModelNode, SplitNode
+from lakeward.pipelines.node_spec import stage_classes
+from lakeward.pipelines.nodes import JoinNode, SplitNode, StageNode
 from lakeward.pipelines.spec import OutputSpec
+from lakeward.pipelines.stage import Site, Stage
 from lakeward.types.logical import LogicalType
 from lakeward.types.quoting import duckdb_name
 from lakeward.types.schema import Schema
@@ -23,22 +24,22 @@ from lakeward.types.schema import Schema
 
 @dataclass(frozen=True)
 class Compiled:
-    """The query of one name, an output's or one that a model reads.
+    """The query of one name, an output's or one that a stage reads.
 
     Args:
         name: whose rows it gives.
         steps: the beginning of its text: the queries that it consists of.
-        sources: the datasets that it is made from by the names of their source nodes, also those that models on the way
+        sources: the datasets that it is made from by the names of their source nodes, also those that stages on the way
             read.
         reads: the sources that the query itself reads.
-        stages: the models that the query itself reads, by the names of their nodes.
+        stages: those that the query itself reads, by the names of their nodes.
     """
 
     name: str
     steps: str
     sources: Mapping[str, str]
     reads: tuple[str, ...] = ()
-    stages: Mapping[str, Stage] = field(default_factory=dict)
+    stages: Mapping[str, CompiledStage] = field(default_factory=dict)
 
     @property
     def sql(self) -> str:
@@ -51,18 +52,23 @@ class Compiled:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A model between two queries.
+class CompiledStage:
+    """A stage between queries.
 
     Args:
-        model: the node, bound to its model.
-        input: the query of the rows that it gets.
-        schema: what it gives: the columns of its input, and the outputs of the model.
+        stage: the node, bound.
+        inputs: the query of each input, by the input's own name.
+        schema: what it gives.
     """
 
-    model: BoundModel
-    input: Compiled
+    stage: Stage
+    inputs: Mapping[str, Compiled]
     schema: Schema
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The names of all source nodes that its rows are made from."""
+        return frozenset(name for each in self.inputs.values() for name in each.sources)
 
 
 class Compiler:
@@ -83,7 +89,7 @@ class Compiler:
         self._schemas = schemas
         self._models = models or NoModels()
         self._texts: dict[str, str] = {}
-        self._stages: dict[str, Stage] = {}
+        self._stages: dict[str, CompiledStage] = {}
 
     def compile(self, output: OutputSpec) -> Compiled:
         """Return the query of an output.
@@ -103,7 +109,7 @@ class Compiler:
         datasets = self._graph.pipeline.sources
         sources = {each: datasets[each] for each in self._graph.needed(name) if each in datasets}
         below = self._below(name)
-        stages = {each: self._stage(each) for each in below if self._is_model(each)}
+        stages = {each: self._stage(each) for each in below if self._is_stage(each)}
         return Compiled(name, start, sources, tuple(each for each in below if each in datasets), stages)
 
     def describe(self, output: OutputSpec) -> dict[str, LogicalType]:
@@ -117,12 +123,12 @@ class Compiler:
         return self._columns(output.from_)
 
     def _columns(self, name: str) -> dict[str, LogicalType]:
-        if self._is_model(name):
-            return {column.name: column.type for column in self._stage(name).schema.columns}
+        if self._is_stage(name):
+            return dict(self._stage(name).stage.columns)
         sources = self._graph.pipeline.sources
         below = self._below(name)
         inputs = {each: self._schemas[sources[each]] for each in below if each in sources}
-        inputs |= {each: self._stage(each).schema for each in below if self._is_model(each)}
+        inputs |= {each: self._stage(each).schema for each in below if self._is_stage(each)}
         steps = self._steps(name)
         final = steps.pop(name, f"SELECT * FROM {duckdb_name(name)}")
         try:
@@ -131,36 +137,36 @@ class Compiler:
             raise self._located(error, str(error.fields.get("step") or name)) from None
 
     def _steps(self, name: str) -> dict[str, str]:
-        """Return the texts of the names that `name` consists of, in order; a source or a model has none."""
+        """Return the texts of the names that `name` consists of, in order; a source or a stage has none."""
         inputs = self._graph.pipeline.sources
-        return {each: self._text(each) for each in self._below(name) if each not in inputs and not self._is_model(each)}
+        return {each: self._text(each) for each in self._below(name) if each not in inputs and not self._is_stage(each)}
 
-    def _is_model(self, name: str) -> bool:
-        return isinstance(self._graph.node(name), ModelNode)
+    def _is_stage(self, name: str) -> bool:
+        return isinstance(self._graph.node(name), StageNode)
 
     def _below(self, name: str) -> tuple[str, ...]:
-        """Return the names that the query of `name` consists of, in order, down to sources and models."""
+        """Return the names that the query of `name` consists of, in order, down to sources and stages."""
         wanted = {name}
         for each in reversed(self._graph.order):
-            if each in wanted and not self._is_model(each):
+            if each in wanted and not self._is_stage(each):
                 wanted.update(self._graph.reads[each])
         return tuple(each for each in self._graph.order if each in wanted)
 
-    def _stage(self, name: str) -> Stage:
-        """Return the stage of a model node; one for all that read it, so that they can share its rows."""
+    def _stage(self, name: str) -> CompiledStage:
+        """Return a stage; one for all that read it, so that they can share its rows."""
         if name not in self._stages:
             node, origin = self._graph.node(name), self._graph.pipeline.origin
-            assert isinstance(node, ModelNode)
-            columns = self._columns(node.model.input)
-            bound = bind(name, node, columns, self._models, origin)
-            gives = {**columns, **{output.name: type_ for output, type_ in bound.outputs}}
+            assert isinstance(node, StageNode)
+            columns = {each: self._columns(read) for each, read in node.inputs.items()}
+            stage = stage_classes()[node.kind].bind(node, Site(name, columns, self._models, origin))
             try:
-                schema = Schema.declare(gives)
+                schema = Schema.declare(stage.columns)
             except SchemaError as error:
                 raise origin.error(
                     f"node {name}: {error.message}", ("nodes", name), next_step=error.next_step
                 ) from None
-            self._stages[name] = Stage(bound, self._compiled(node.model.input), schema)
+            inputs = {each: self._compiled(read) for each, read in node.inputs.items()}
+            self._stages[name] = CompiledStage(stage, inputs, schema)
         return self._stages[name]
 
     def _text(self, name: str) -> str:

@@ -10,7 +10,7 @@ from lakeward.compute.predicate import check_predicate
 from lakeward.compute.sql import canonical
 from lakeward.pipelines.expectation import QUARANTINE
 from lakeward.pipelines.expectation_spec import read_expectations
-from lakeward.pipelines.nodes import JoinNode, ModelNode, SourceNode, SplitNode, TransformNode
+from lakeward.pipelines.nodes import JoinNode, SourceNode, SplitNode, StageNode, TransformNode
 from lakeward.pipelines.spec import Pipeline
 
 _JUDGING = "expectations of "
@@ -48,9 +48,9 @@ def parts(pipeline: Pipeline) -> dict[str, str]:
             found[f"node {name}"] = json.dumps(facts, sort_keys=True, ensure_ascii=False)
         elif isinstance(node, JoinNode):
             found[f"node {name}"] = json.dumps(node.join.model_dump(), sort_keys=True, ensure_ascii=False)
-        elif isinstance(node, ModelNode):
+        elif isinstance(node, StageNode):
             # A version of a model never changes. How many rows it gets at a time counts: it may look at all of them.
-            found[f"node {name}"] = json.dumps(node.model.model_dump(), sort_keys=True, ensure_ascii=False)
+            found[f"node {name}"] = node.meaning()
         elif isinstance(node, TransformNode):
             found[f"node {name}"] = canonical(node.transform)
     for output in pipeline.spec.outputs:

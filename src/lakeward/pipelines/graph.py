@@ -10,7 +10,7 @@ from lakeward.compute.sql import Query, analyse
 from lakeward.errors import SpecError, SqlError
 from lakeward.pipelines.chance import changing_splits
 from lakeward.pipelines.expectation_spec import quarantine_of, read_expectations
-from lakeward.pipelines.nodes import JoinNode, ModelNode, Node, SplitNode, TransformNode, names_of
+from lakeward.pipelines.nodes import JoinNode, Node, SplitNode, StageNode, TransformNode, names_of
 from lakeward.pipelines.spec import OutputSpec, Pipeline
 from lakeward.types.schema import name_key
 
@@ -76,8 +76,8 @@ def read_graph(pipeline: Pipeline) -> Graph:
             except SqlError as error:
                 raise pipeline.sql_error(name, error) from None
             read = (node.split.input,)
-        elif isinstance(node, ModelNode):
-            read = (node.model.input,)
+        elif isinstance(node, StageNode):
+            read = tuple(dict.fromkeys(node.inputs.values()))
         reads |= dict.fromkeys(names_of(name, node), read)
     order, circle = _sorted(reads)
     if circle:

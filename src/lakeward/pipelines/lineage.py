@@ -17,7 +17,7 @@ from sqlglot.lineage import Node, lineage
 from lakeward.compute.engine import Engine
 from lakeward.compute.sql import DIALECT, parsed
 from lakeward.errors import LakewardError
-from lakeward.pipelines.compile import Compiled, Compiler, Stage
+from lakeward.pipelines.compile import Compiled, CompiledStage, Compiler
 from lakeward.pipelines.graph import Graph, read_graph
 from lakeward.pipelines.models.registered import ModelCatalog
 from lakeward.pipelines.spec import OutputSpec, Pipeline
@@ -240,15 +240,15 @@ class _Tracer:
         """Return the columns of a dataset; none, if no output needs it."""
         return self.schemas[dataset].names if dataset in self.schemas else ()
 
-    def _stage(self, stage: Stage) -> dict[str, From]:
-        """Return what a model's columns are made from: its outputs of all of its features."""
-        before = self.trace(stage.input)
-        outputs = {output.name for output, _ in stage.model.outputs}
-        features = [before.get(column.casefold()) for column in stage.model.columns]
-        every = tuple({pair: None for part in features for pair in part or ()}) if None not in features else None
-        return {
-            name.casefold(): every if name in outputs else before.get(name.casefold()) for name in stage.schema.names
-        }
+    def _stage(self, compiled: CompiledStage) -> dict[str, From]:
+        """Return what a stage's columns are made from."""
+        before = {name: self.trace(each) for name, each in compiled.inputs.items()}
+        found: dict[str, From] = {}
+        for column in compiled.schema.names:
+            parts = [before[name].get(each.casefold()) for name, each in compiled.stage.made_from(column)]
+            told = None not in parts
+            found[column.casefold()] = tuple({pair: None for part in parts for pair in part or ()}) if told else None
+        return found
 
 
 def _with(inputs: str, compiled: Compiled) -> str:

@@ -15,7 +15,7 @@ from sqlglot import exp
 from lakeward.compute.aggregating import aggregates
 from lakeward.compute.sql import DIALECT
 from lakeward.pipelines.graph import Graph
-from lakeward.pipelines.nodes import JoinNode, SourceNode, TransformNode
+from lakeward.pipelines.nodes import JoinNode, SourceNode, StageNode, TransformNode
 
 CONSTANT, LINEAR, OTHER = "constant", "linear", "other"
 
@@ -56,6 +56,9 @@ def linearity(graph: Graph, name: str) -> Linearity:
             if reason is None and aggregates(graph.queries[each].text):
                 # Our parser knows some aggregates, the engine all of them, however they are called.
                 reason = _AGGREGATES
+            known[each] = Linearity(OTHER, f"node {each} {reason}") if reason else Linearity(LINEAR)
+        elif isinstance(node, StageNode):
+            reason = node.not_linear([name for name, read in node.inputs.items() if kinds[read].kind == LINEAR])
             known[each] = Linearity(OTHER, f"node {each} {reason}") if reason else Linearity(LINEAR)
         else:
             known[each] = Linearity(LINEAR)

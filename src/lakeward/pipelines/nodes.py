@@ -1,8 +1,13 @@
-"""The kinds of node. To add one, add its model here: it says what it reads, which names it makes, and their SQL."""
+"""The kinds of node. To add one, add its model here: it says what it reads, which names it makes, and their SQL.
+
+One that is no SQL is a `StageNode`, and has a file in `stages/` that says how it runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -105,6 +110,33 @@ class SplitNode(SpecModel):
         return {self.split.true: f"{start} {holds}", self.split.false: f"{start} NOT {holds}"}
 
 
+class StageNode(SpecModel, ABC):
+    """Base of the kinds that are no SQL: their rows are made between two queries (see `lakeward.pipelines.stage`)."""
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def inputs(self) -> Mapping[str, str]:
+        """The name that is read for each of its inputs, by the input's own name."""
+
+    def place(self, name: str) -> tuple[str, ...]:
+        """Return where below the node an input is written."""
+        return (self.kind, name)
+
+    def meaning(self) -> str:
+        """Return what counts when a pipeline is compared with the one that was applied."""
+        return json.dumps(self.model_dump()[self.kind], sort_keys=True, ensure_ascii=False)
+
+    @abstractmethod
+    def not_linear(self, moving: Collection[str]) -> str | None:
+        """Return why new rows of some inputs are not enough for its new rows, as the end of a sentence; None: they are.
+
+        Args:
+            moving: the inputs that get only new rows; all of the others are read whole.
+        """
+
+
 class Predicted(SpecModel):
     """What a model node predicts, from which features. A list of features means columns of the same names."""
 
@@ -124,11 +156,20 @@ class Predicted(SpecModel):
         return {each: each for each in value}
 
 
-class ModelNode(SpecModel):
+class ModelNode(StageNode):
     """Gives the rows of a node with the outputs of a model as columns more."""
 
     kind: ClassVar[str] = "model"
     model: Predicted
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        """See `StageNode.inputs`."""
+        return {"input": self.model.input}
+
+    def not_linear(self, moving: Collection[str]) -> str | None:
+        """See `StageNode.not_linear`. Each row is predicted by itself."""
+        return None
 
 
 def names_of(name: str, node: Node) -> tuple[str, ...]:
@@ -136,7 +177,7 @@ def names_of(name: str, node: Node) -> tuple[str, ...]:
     return (node.split.true, node.split.false) if isinstance(node, SplitNode) else (name,)
 
 
-Node = SourceNode | TransformNode | JoinNode | SplitNode | ModelNode
+Node = SourceNode | TransformNode | JoinNode | SplitNode | StageNode
 
 NODES: tuple[type[Node], ...] = (
     SourceNode,

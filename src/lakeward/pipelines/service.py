@@ -28,7 +28,7 @@ from lakeward.pipelines.project import Project, load_project
 from lakeward.pipelines.registry import Applied, Registry
 from lakeward.pipelines.selection import select_pipelines
 from lakeward.pipelines.spec import OutputSpec, Pipeline
-from lakeward.pipelines.stages import Stages
+from lakeward.pipelines.stage_runner import Stages
 from lakeward.pipelines.up_to_date import UpToDate
 from lakeward.pipelines.watch import SECONDS, Outcome, Watch
 from lakeward.pipelines.windows import BuildWindows

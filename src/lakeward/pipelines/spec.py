@@ -17,17 +17,16 @@ from lakeward.compute.place import line_and_column, sql_error
 from lakeward.control.routes import ARM_MODES
 from lakeward.discovery import discover
 from lakeward.errors import LakewardError, SqlError
-from lakeward.pipelines import strategies
+from lakeward.pipelines import stages, strategies
 from lakeward.pipelines.expectation_spec import read_expectations
-from lakeward.pipelines.models.written import model_node
 from lakeward.pipelines.nodes import (
     NODES,
     JoinNode,
-    ModelNode,
     Node,
     SourceNode,
     SpecModel,
     SplitNode,
+    StageNode,
     TransformNode,
     names_of,
 )
@@ -42,6 +41,7 @@ from lakeward.pipelines.spec_checks import (
     one_of,
     shown,
 )
+from lakeward.pipelines.stage import Stage
 from lakeward.pipelines.strategy import Strategy
 from lakeward.types.schema import name_key
 
@@ -156,6 +156,12 @@ def strategy_classes() -> dict[str, type[Strategy]]:
     return discover(strategies, Strategy)
 
 
+@cache
+def stage_classes() -> dict[str, type[Stage]]:
+    """Return the kinds of nodes that are no SQL, by name."""
+    return discover(stages, Stage)
+
+
 def read_spec(data: dict[str, Any], origin: Origin) -> Pipeline:
     """Check a spec's data and return the pipeline.
 
@@ -237,8 +243,9 @@ def _check_readable(nodes: dict[str, Node], origin: Origin) -> None:
             _check_join(node, (*path, "join"), origin)
         elif isinstance(node, SplitNode):
             one_of(node.split.input, readable, "node", (*path, "split", "input"), origin)
-        elif isinstance(node, ModelNode):
-            one_of(node.model.input, readable, "node", (*path, "model", "input"), origin)
+        elif isinstance(node, StageNode):
+            for each, read in node.inputs.items():
+                one_of(read, readable, "node", (*path, *node.place(each)), origin)
 
 
 def _check_join(node: JoinNode, path: Path, origin: Origin) -> None:
@@ -275,8 +282,8 @@ def _node(name: str, body: dict[str, Any], path: Path, origin: Origin) -> Node:
             next_step=nearest(first, [kind.kind for kind in NODES]) if first else None,
         )
     known_keys(body, list(kinds[0].model_fields), path, origin)
-    if kinds[0] is ModelNode:
-        return model_node(body, path, origin)
+    if issubclass(kinds[0], StageNode):
+        return stage_classes()[kinds[0].kind].read(body, path, origin)
     node = checked_model(kinds[0], body, path, origin)
     if isinstance(node, SourceNode):
         return node.model_copy(update={"source": dataset_name(node.source, (*path, "source"), origin)})

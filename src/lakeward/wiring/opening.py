@@ -26,7 +26,7 @@ from lakeward.discovery import discover
 from lakeward.errors import ConflictError, HomeNotWritable, SettingsError, StorageError
 from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.service import Pipelines
-from lakeward.pipelines.stages import Stages
+from lakeward.pipelines.stage_runner import Stages
 from lakeward.storage import arms
 from lakeward.storage.arm import ArmContext, StorageArm
 from lakeward.storage.compaction import Compaction, CompactionMode

@@ -1,13 +1,13 @@
-"""Runs the queries of a build and the models between them: rows stream from query to model to query.
+"""Runs the queries of a build and the stages between them: rows stream from query to stage to query.
 
-A model that several queries of a build read predicts once: its rows go to an Arrow file in the scratch directory, which
+A stage that several queries of a build read runs once: its rows go to an Arrow file in the scratch directory, which
 each of them reads from the start. One that a single query reads streams, and no row of it is kept.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,11 +19,9 @@ from lakeward.compute.engine import BATCH_ROWS, Engine, Input
 from lakeward.compute.scratch import Scratch
 from lakeward.control.records import Window
 from lakeward.errors import StorageFull
-from lakeward.pipelines.compile import Compiled, Stage
-from lakeward.pipelines.models.model_format import Model
-from lakeward.pipelines.models.predict import Prediction
+from lakeward.pipelines.compile import Compiled, CompiledStage
 from lakeward.pipelines.models.registry import Models
-from lakeward.storage.pump import prefetched
+from lakeward.pipelines.stage import Running, Tools
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Stages:
         engine: runs the queries.
         models: where models are loaded from.
         scratch: the directory for rows that are read more than once.
-        threads: how many a model may use.
+        threads: how many a stage may use.
     """
 
     engine: Engine
@@ -57,31 +55,32 @@ class Stages:
     scratch: Path
     threads: int
     _readers: Counter[str] = field(default_factory=Counter)
-    _loaded: dict[str, Model] = field(default_factory=dict)
+    _loaded: dict[str, Running] = field(default_factory=dict)
     _spooled: dict[object, Path] = field(default_factory=dict)
     _undo: ExitStack = field(default_factory=ExitStack)
     _directory: Scratch | None = None
 
     def expect(self, compiled: Compiled) -> None:
-        """Count who reads each model. Every output is told before the first one runs.
+        """Count who reads each stage, and load it. Every output is told before the first one runs.
 
         Raises:
-            StorageError, ModelRefused: a model can't be loaded.
+            LakewardError: a stage can't be loaded.
         """
-        for name, stage in compiled.stages.items():
+        for name, each in compiled.stages.items():
             self._readers[name] += 1
             if self._readers[name] == 1:
-                self._loaded[name] = self.models.load(stage.model.version, self.threads)
-                self.expect(stage.input)
+                self._loaded[name] = each.stage.load(Tools(self.models, self.threads))
+                for below in each.inputs.values():
+                    self.expect(below)
 
     def run(self, compiled: Compiled, reads: Reads) -> pa.RecordBatchReader:
         """Start a query and what is before it, and return its result as a stream.
 
         Raises:
-            ComputeError: a model or a query failed; raised here or by the stream.
+            ComputeError: a stage or a query failed; raised here or by the stream.
         """
         if compiled.name in compiled.stages:
-            # Nothing is left to compute: from the model straight to the output.
+            # Nothing is left to compute: from the stage straight to the output.
             stage = compiled.stages[compiled.name]
             return self._open(stage, reads, stage.schema.names)
         return self._query(compiled, compiled.sql, reads)
@@ -96,57 +95,52 @@ class Stages:
             inputs[name] = Input(stage.schema, partial(self._open, stage, reads))
         return self.engine.run(sql, inputs, batch_rows)
 
-    def _open(self, stage: Stage, reads: Reads, columns: Sequence[str]) -> pa.RecordBatchReader:
-        if self._readers[stage.model.node] == 1:
-            return self._predicted(stage, reads, columns)
+    def _open(self, stage: CompiledStage, reads: Reads, columns: Sequence[str]) -> pa.RecordBatchReader:
+        if self._readers[stage.stage.node] == 1:
+            return self._running(stage, reads, columns)
         return _spool_reader(self._spool(stage, reads), columns)
 
-    def _predicted(self, stage: Stage, reads: Reads, columns: Sequence[str]) -> pa.RecordBatchReader:
-        """Return a stream of some of a stage's columns; the query before it gives no others than are needed."""
-        wanted = {*columns, *stage.model.columns, *reads.key}
-        outputs = {output.name for output, _ in stage.model.outputs}
-        below = [name for name in stage.schema.names if name in wanted and name not in outputs]
-        if stage.input.name in stage.input.stages:
-            rows = self._open(stage.input.stages[stage.input.name], reads, below)
-        else:
-            rows = self._query(
-                stage.input, stage.input.selecting(below), reads, min(stage.model.batch_rows, BATCH_ROWS)
-            )
-        prediction = Prediction(stage.model, self._loaded[stage.model.node], reads.key)
-        schema = pa.schema([prediction.schema(rows.schema).field(name) for name in columns])
-        return pa.RecordBatchReader.from_batches(schema, _selected(prediction, rows, schema))
+    def _running(self, compiled: CompiledStage, reads: Reads, columns: Sequence[str]) -> pa.RecordBatchReader:
+        """Return a stream of some of a stage's columns; the queries before it give no others than are needed."""
+        running = self._loaded[compiled.stage.node]
+        needed = running.needs(columns, reads.key)
+        inputs = {
+            name: self._input(compiled.inputs[name], reads, below, compiled.stage.batch_rows)
+            for name, below in needed.items()
+        }
+        return running.run(inputs, columns, reads.key)
 
-    def _spool(self, stage: Stage, reads: Reads) -> Path:
-        windows = [(name, reads.windows[name]) for name in sorted(stage.input.sources)]
-        known = (stage.model.node, *((name, window.low, window.high) for name, window in windows))
+    def _input(self, compiled: Compiled, reads: Reads, columns: Sequence[str], batch_rows: int) -> pa.RecordBatchReader:
+        if compiled.name in compiled.stages:
+            return self._open(compiled.stages[compiled.name], reads, columns)
+        return self._query(compiled, compiled.selecting(columns), reads, batch_rows)
+
+    def _spool(self, compiled: CompiledStage, reads: Reads) -> Path:
+        node = compiled.stage.node
+        windows = [(name, reads.windows[name]) for name in sorted(compiled.sources)]
+        known = (node, *((name, window.low, window.high) for name, window in windows))
         if known not in self._spooled:
             if self._directory is None:
                 self._directory = Scratch(self.scratch)
                 self._undo.callback(self._directory.close)
-            path = self._directory.path / f"model-{len(self._spooled)}.arrow"
-            rows = self._predicted(stage, reads, stage.schema.names)
+            path = self._directory.path / f"stage-{len(self._spooled)}.arrow"
+            rows = self._running(compiled, reads, compiled.schema.names)
             try:
                 with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, rows.schema, options=_LZ4) as writer:
                     for batch in rows:
                         writer.write_batch(batch)
             except OSError as error:
                 raise StorageFull(
-                    f"node {stage.model.node}: its rows can't be kept in {self.scratch}: {error}",
+                    f"node {node}: its rows can't be kept in {self.scratch}: {error}",
                     safe="nothing was written",
                     next_step="free space there",
-                    node=stage.model.node,
+                    node=node,
                 ) from error
             self._spooled[known] = path
         return self._spooled[known]
 
 
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
-
-
-def _selected(prediction: Prediction, rows: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    with prefetched(rows) as ahead:
-        for batch in prediction.over(ahead):
-            yield pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
 
 
 def _spool_reader(path: Path, columns: Sequence[str]) -> pa.RecordBatchReader:
