@@ -75,10 +75,15 @@ class Onnx(ModelFormat):
 
     def load(self, content: bytes, version: ModelVersion, threads: int) -> Model:
         """See `ModelFormat.load`."""
-        return _Graph(_session(content, threads), version.signature)
+        return graph_of(content, version.signature, threads)
 
 
-class _Graph:
+def graph_of(content: bytes, signature: Signature, threads: int) -> OnnxGraph:
+    """Return the model of a file that `describe` was content with."""
+    return OnnxGraph(_session(content, threads), signature)
+
+
+class OnnxGraph:
     """A session of ONNX Runtime. A tensor has no null: rows with one are not given to it."""
 
     takes_nulls = False
@@ -90,6 +95,7 @@ class _Graph:
         self._fetched = list(dict.fromkeys(output.tensor or output.name for output in signature.outputs))
 
     def predict(self, features: pa.RecordBatch) -> Mapping[str, object]:
+        """See `Model.predict`."""
         feed, start = {}, 0
         for tensor in self._inputs:
             columns = [_numpy(features.column(start + index)) for index in range(tensor.width)]
