@@ -38,7 +38,7 @@ from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.routing import Routing
 from lakeward.storage.settings import CompactionPolicy, StorageSettings
-from lakeward.wiring.settings import SETTINGS_FILE, LoadedSettings, Settings, load_settings
+from lakeward.wiring.settings import SETTINGS_FILE, ComputeSection, LoadedSettings, Settings, load_settings
 from lakeward.wiring.upkeep import Upkeep
 from lakeward.wiring.workspace import Workspace
 
@@ -188,13 +188,7 @@ def _assemble(
         tree, retention, recovery, compaction, made, lease_seconds=settings.ledger.lease_seconds, faults=faults
     )
     storage = Storage(tree, Routing(ledger, made, retention), protocol, RecordedDigests(database), duck, compaction)
-    engine = DuckDBEngine(
-        memory_limit=settings.compute.memory_limit,
-        threads=settings.compute.threads,
-        temp_directory=scratch,
-        temp_limit=settings.compute.temp_limit,
-        time_limit=settings.compute.time_limit_seconds,
-    )
+    engine = _engine(settings.compute, scratch)
     models = Models(ModelTables(database))
     stages = partial(Stages, engine, models, scratch, settings.compute.threads or os.cpu_count() or 1)
     return Workspace(
@@ -210,6 +204,16 @@ def _assemble(
         pipelines=Pipelines(tree, ledger, storage, recovery, engine, database, models, stages),
         models=models,
         close=_once(undo.pop_all().close),
+    )
+
+
+def _engine(wanted: ComputeSection, scratch: Path) -> DuckDBEngine:
+    return DuckDBEngine(
+        memory_limit=wanted.memory_limit,
+        threads=wanted.threads,
+        temp_directory=scratch,
+        temp_limit=wanted.temp_limit,
+        time_limit=wanted.time_limit_seconds,
     )
 
 
