@@ -56,9 +56,12 @@ class LakewardError(Exception):
         safe: what has not been harmed ("the dataset is unchanged at version 3").
         next_step: the command or action that leads out.
         fields: the facts of the message for programs; values are plain JSON types.
+
+    `parts` are the errors that it lists, if it stands for several.
     """
 
     exit_code: ClassVar[int] = 1
+    parts: tuple[LakewardError, ...] = ()
 
     def __init__(
         self,
@@ -159,7 +162,11 @@ class PipelineError(LakewardError):
 
 
 class SpecError(PipelineError):
-    """The project or a pipeline file is wrong. Fields: `file`, `line` (1-based)."""
+    """The project or a pipeline file is wrong. Fields: `file`, `line` (1-based).
+
+    Several things that are wrong are one error of the first one's class. Its field `errors` has each as JSON, its
+    `file` and `line` are those of the first.
+    """
 
     exit_code = 2
 

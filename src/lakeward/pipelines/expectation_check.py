@@ -12,6 +12,7 @@ from lakeward.pipelines.expectation import QUARANTINE, ROWS, Expectation, RowExp
 from lakeward.pipelines.expectation_spec import place_of, quarantine_name, read_expectations
 from lakeward.pipelines.graph import Graph
 from lakeward.pipelines.origin import Path
+from lakeward.pipelines.problems import Problems
 from lakeward.types.schema import Schema, name_key
 
 MAX_NAME_BYTES = 255
@@ -61,7 +62,13 @@ def check_expectations(graph: Graph, schemas: Sequence[Schema], engine: Engine, 
     own = {
         name_key(output.dataset): schema for output, schema in zip(graph.pipeline.spec.outputs, schemas, strict=True)
     }
-    return [_Check(graph, index, engine, own, schema_of).expected(schema) for index, schema in enumerate(schemas)]
+    problems = Problems()
+    found: list[Expected] = []
+    for index, schema in enumerate(schemas):
+        with problems.collect():
+            found.append(_Check(graph, index, engine, own, schema_of).expected(schema))
+    problems.raise_all()
+    return found
 
 
 class _Check:
@@ -86,21 +93,29 @@ class _Check:
         others = {name: _free(f"other{number}", taken) for number, name in enumerate(names)}
         scope = Scope(schema, others, {})
         warnings: list[str] = []
+        problems = Problems()
         for position, each in enumerate(expectations):
             place = place_of(each, position, self.index)
-            if each.reads is not None:
-                found = self.other(each.reads, each, place)
-                scope = Scope(schema, others, {**scope.schemas, each.reads: found})
-            if each.name == "primary_key" and not schema.primary_key:
-                raise self.refuse("the output has no 'primary_key' to expect", place, "write `primary_key: [column]`")
-            each.check_columns(scope, place, self.refuse)
-            for key, text in each.texts().items():
-                self.check_text(each, text, scope, (*place, key))
+            with problems.collect():
+                scope = self.checked(each, scope, place)
             warnings += [f"{self.origin.at(place)}: {warning}" for warning in each.warnings()]
+        problems.raise_all()
         expected = Expected(self.output.dataset, tuple(expectations), scope, tuple(warnings))
         if expected.parted:
             self.check_quarantine()
         return expected
+
+    def checked(self, expectation: Expectation, scope: Scope, place: Path) -> Scope:
+        """Check one expectation; returns the scope with the columns of the other dataset that it reads."""
+        if expectation.reads is not None:
+            found = self.other(expectation.reads, expectation, place)
+            scope = Scope(scope.schema, scope.others, {**scope.schemas, expectation.reads: found})
+        if expectation.name == "primary_key" and not scope.schema.primary_key:
+            raise self.refuse("the output has no 'primary_key' to expect", place, "write `primary_key: [column]`")
+        expectation.check_columns(scope, place, self.refuse)
+        for key, text in expectation.texts().items():
+            self.check_text(expectation, text, scope, (*place, key))
+        return scope
 
     def check_quarantine(self) -> None:
         """Refuse a name that is too long, and one that the pipeline uses otherwise."""

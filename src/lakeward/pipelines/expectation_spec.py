@@ -11,7 +11,8 @@ from lakeward.discovery import discover
 from lakeward.pipelines import expectations
 from lakeward.pipelines.expectation import QUARANTINE, Expectation
 from lakeward.pipelines.origin import Origin, Path
-from lakeward.pipelines.spec_checks import checked_model, known_keys, listed, nearest, shown
+from lakeward.pipelines.problems import Problems
+from lakeward.pipelines.spec_checks import checked_model, keys_of, listed, nearest, shown
 
 SUFFIX = "__quarantine"
 
@@ -28,7 +29,13 @@ def read_expectations(data: Sequence[Any], path: Path, origin: Origin) -> list[E
     Raises:
         SpecError: with file and line, naming the key or value and the nearest right one.
     """
-    return [_read(each, (*path, position), origin) for position, each in enumerate(data)]
+    problems = Problems()
+    read: list[Expectation] = []
+    for position, each in enumerate(data):
+        with problems.collect():
+            read.append(_read(each, (*path, position), origin))
+    problems.raise_all()
+    return read
 
 
 def place_of(expectation: Expectation, position: int, output: int) -> Path:
@@ -72,16 +79,23 @@ def _read(data: Any, path: Path, origin: Origin) -> Expectation:
             f"unknown expectation {kind!r}; there are {listed(kinds)}",
             path,
             key=isinstance(data, dict),
-            next_step=nearest(kind, list(kinds)),
+            next_step=nearest(kind, list(kinds)) or "write one of these",
         )
     made = kinds[kind]
     if isinstance(data, str) and not made.alone:
-        raise origin.error(f"expectation {kind!r} needs keys: {listed(_keys(made))}", path)
+        raise origin.error(
+            f"expectation {kind!r} needs keys: {listed(keys_of(made))}",
+            path,
+            next_step=f"write them with it, as in `- {kind}: {{{keys_of(made)[0]}: …}}`",
+        )
     if not isinstance(body, dict):
         if body is not None and made.bare is None:
-            raise origin.error(f"{kind!r} is {shown(body)}, and should be a mapping of {listed(_keys(made))}", path)
+            raise origin.error(
+                f"{kind!r} is {shown(body)}, and should be a mapping of {listed(keys_of(made))}",
+                path,
+                next_step=f"write `{kind}: {{{keys_of(made)[0]}: …}}`",
+            )
         body = {} if body is None else {made.bare: body}
-    known_keys(body, _keys(made), path, origin)
     found = checked_model(made, body, path, origin)
     assert isinstance(found, Expectation)
     if found.on_fail == QUARANTINE and not (found.judges_rows or found.name == "primary_key"):
@@ -92,7 +106,3 @@ def _read(data: Any, path: Path, origin: Origin) -> Expectation:
             next_step=f"write `fail` or `warn`; those that judge rows are {judging}",
         )
     return found.checked(path, origin)
-
-
-def _keys(kind: type[Expectation]) -> list[str]:
-    return list(kind.model_fields)

@@ -11,6 +11,7 @@ from lakeward.errors import SpecError, SqlError
 from lakeward.pipelines.chance import changing_splits
 from lakeward.pipelines.expectation_spec import quarantine_of, read_expectations
 from lakeward.pipelines.nodes import JoinNode, Node, SplitNode, StageNode, TransformNode, names_of
+from lakeward.pipelines.problems import Problems
 from lakeward.pipelines.spec import OutputSpec, Pipeline
 from lakeward.types.schema import name_key
 
@@ -53,32 +54,34 @@ def read_graph(pipeline: Pipeline) -> Graph:
     """Read the SQL of every node and order them.
 
     Raises:
-        SqlError: a query is wrong, refused, or reads a name that is no node; with file, line and node.
+        SqlError: queries are wrong, refused, or read a name that is no node; each with file, line and node.
         SpecError: nodes read each other in a circle, which is named.
     """
     nodes = pipeline.spec.nodes
     makers = {made: name for name, node in nodes.items() for made in names_of(name, node)}
     queries: dict[str, Query] = {}
     reads: dict[str, tuple[str, ...]] = {}
+    problems = Problems()
     for name, node in nodes.items():
         read: tuple[str, ...] = ()
         if isinstance(node, TransformNode):
             try:
                 queries[name] = analyse(node.transform, list(makers))
+                read = queries[name].reads
             except SqlError as error:
-                raise pipeline.sql_error(name, error) from None
-            read = queries[name].reads
+                problems.add(pipeline.sql_error(name, error))
         elif isinstance(node, JoinNode):
             read = (node.join.left, node.join.right)
         elif isinstance(node, SplitNode):
             try:
                 check_predicate(node.split.where)
             except SqlError as error:
-                raise pipeline.sql_error(name, error) from None
+                problems.add(pipeline.sql_error(name, error))
             read = (node.split.input,)
         elif isinstance(node, StageNode):
             read = tuple(dict.fromkeys(node.inputs.values()))
         reads |= dict.fromkeys(names_of(name, node), read)
+    problems.raise_all()
     order, circle = _sorted(reads)
     if circle:
         raise pipeline.origin.error(
@@ -138,25 +141,32 @@ def pipeline_edges(pipelines: Sequence[Pipeline]) -> dict[str, tuple[str, ...]]:
         SpecError: two pipelines write one dataset.
     """
     writer: dict[str, tuple[Pipeline, OutputSpec]] = {}
+    problems = Problems()
     for pipeline in pipelines:
         for index, output in enumerate(pipeline.spec.outputs):
             other = writer.setdefault(name_key(output.dataset), (pipeline, output))
             if other[0] is not pipeline:
-                raise pipeline.origin.error(
-                    f"dataset {output.dataset} is also written by pipeline {other[0].name!r} ({other[0].origin.file})",
-                    ("outputs", index, "dataset"),
-                    next_step="keep one of the two outputs: a dataset has one pipeline",
+                problems.add(
+                    pipeline.origin.error(
+                        f"dataset {output.dataset} is also written by pipeline {other[0].name!r} "
+                        f"({other[0].origin.file})",
+                        ("outputs", index, "dataset"),
+                        next_step="keep one of the two outputs: a dataset has one pipeline",
+                    )
                 )
     for pipeline in pipelines:
         for index, output in enumerate(pipeline.spec.outputs):
             bad = quarantine_of(output.dataset, output.expectations, pipeline.origin)
             if bad is not None and writer.setdefault(name_key(bad), (pipeline, output))[0] is not pipeline:
-                raise pipeline.origin.error(
-                    f"{bad}, where bad rows of {output.dataset} go, is also written by pipeline "
-                    f"{writer[name_key(bad)][0].name!r}",
-                    ("outputs", index, "dataset"),
-                    next_step="rename one of the two",
+                problems.add(
+                    pipeline.origin.error(
+                        f"{bad}, where bad rows of {output.dataset} go, is also written by pipeline "
+                        f"{writer[name_key(bad)][0].name!r}",
+                        ("outputs", index, "dataset"),
+                        next_step="rename one of the two",
+                    )
                 )
+    problems.raise_all()
     by_name = {pipeline.name: pipeline for pipeline in sorted(pipelines, key=lambda pipeline: pipeline.name)}
     return {
         name: tuple(

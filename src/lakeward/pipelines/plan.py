@@ -11,16 +11,17 @@ from typing import Protocol
 from lakeward.compute.engine import Engine
 from lakeward.compute.pitfalls import null_traps
 from lakeward.control.tree import DatasetRecord
-from lakeward.errors import UnknownObject
+from lakeward.errors import SpecError, UnknownObject
 from lakeward.pipelines.compile import Compiler
 from lakeward.pipelines.expectation_check import check_expectations
 from lakeward.pipelines.expectation_spec import quarantine_name, quarantine_of
 from lakeward.pipelines.fingerprint import differences, fingerprint, parts, same_rows
 from lakeward.pipelines.forecast import FULL, NOTHING, Forecast, OutputForecast
-from lakeward.pipelines.graph import Graph, order_pipelines, read_graph
+from lakeward.pipelines.graph import Graph, order_pipelines, pipeline_edges, read_graph
 from lakeward.pipelines.models.registered import ModelCatalog
 from lakeward.pipelines.outputs import check_existing, output_schema
-from lakeward.pipelines.project import Project
+from lakeward.pipelines.problems import Problems
+from lakeward.pipelines.project import Project, check_queries
 from lakeward.pipelines.quarantine import quarantine_schema
 from lakeward.pipelines.registry import Applied
 from lakeward.pipelines.spec import OutputSpec, Pipeline
@@ -174,7 +175,7 @@ def make_plan(
             dataset, a circle, an output whose dataset exists with other columns.
     """
     planner = _Planner(applied, catalog, engine, models, forecast)
-    planned = tuple(planner.plan(project.pipelines))
+    planned = planner.plan(project.pipelines)
     return Plan((*planned, *_removed(project, applied, planner.writers)))
 
 
@@ -199,21 +200,53 @@ class _Planner:
         self.writers: dict[str, str] = {}
         self.other_rows: set[str] = set()
 
-    def plan(self, pipelines: Sequence[Pipeline]) -> Iterator[PipelinePlan]:
-        ordered = order_pipelines(pipelines)
-        self.writers = {key: each.name for each in ordered for key in _written(each)}
-        for pipeline in ordered:
-            graph = read_graph(pipeline)
-            change, reason = self.change(pipeline)
-            schemas, warnings = self.sources(graph)
-            compiler = Compiler(graph, self.engine, schemas, self.models)
-            outputs = [self.output(graph, index, compiler, change) for index in range(len(pipeline.spec.outputs))]
-            if self.forecast is not None:
-                outputs = self.foresee(graph, outputs, self.forecast)
-            outputs += self.dropped(pipeline)
-            warnings += [f"node {name!r} is used by no output" for name in graph.unused]
-            warnings += self.warnings(graph)
-            yield PipelinePlan(pipeline.name, change, reason, pipeline.origin.file, tuple(outputs), tuple(warnings))
+    def plan(self, pipelines: Sequence[Pipeline]) -> list[PipelinePlan]:
+        """Return the plan of each pipeline, or raise what is wrong with any of them.
+
+        Whatever reads a dataset of a pipeline that is wrong can't be told the columns of; only its SQL is read then.
+        """
+        problems = Problems()
+        planned: list[PipelinePlan] = []
+        with problems.collect():
+            edges = pipeline_edges(pipelines)
+            ordered = order_pipelines(pipelines)
+            self.writers = {key: each.name for each in ordered for key in _written(each)}
+            wrong: set[str] = set()
+            for pipeline in ordered:
+                before = len(problems.found)
+                with problems.collect():
+                    graph = read_graph(pipeline)
+                    if wrong.isdisjoint(edges[pipeline.name]):
+                        planned.append(self.planned(graph))
+                if len(problems.found) > before or not wrong.isdisjoint(edges[pipeline.name]):
+                    wrong.add(pipeline.name)
+        if problems.found:
+            check_queries(pipelines, problems)
+        problems.raise_all()
+        return planned
+
+    def planned(self, graph: Graph) -> PipelinePlan:
+        """Return the plan of one pipeline, whose sources' columns are known."""
+        pipeline = graph.pipeline
+        change, reason = self.change(pipeline)
+        schemas, warnings = self.sources(graph)
+        outputs = self.outputs(graph, Compiler(graph, self.engine, schemas, self.models), change)
+        if self.forecast is not None:
+            outputs = self.foresee(graph, outputs, self.forecast)
+        outputs += self.dropped(pipeline)
+        warnings += [f"node {name!r} is used by no output" for name in graph.unused]
+        warnings += self.warnings(graph)
+        return PipelinePlan(pipeline.name, change, reason, pipeline.origin.file, tuple(outputs), tuple(warnings))
+
+    def outputs(self, graph: Graph, compiler: Compiler, change: str) -> list[OutputPlan]:
+        """Return what becomes of each output, or raise what is wrong with any of them."""
+        problems = Problems()
+        outputs: list[OutputPlan] = []
+        for index in range(len(graph.pipeline.spec.outputs)):
+            with problems.collect():
+                outputs.append(self.output(graph, index, compiler, change))
+        problems.raise_all()
+        return outputs
 
     def foresee(self, graph: Graph, outputs: Sequence[OutputPlan], forecast: Forecast) -> list[OutputPlan]:
         """Return the outputs with what the next build does to each."""
@@ -293,23 +326,29 @@ class _Planner:
     def sources(self, graph: Graph) -> tuple[dict[str, Schema], list[str]]:
         """Return the schemas of the datasets that a pipeline reads, and warnings about them."""
         schemas, warnings = {}, []
+        problems = Problems()
         for node, name in graph.pipeline.sources.items():
-            path = ("nodes", node, "source")
             written = self.to_be_written.get(name_key(name))
-            record = self.catalog.find(name) if written else self.found(graph, name, path)
+            record = self.catalog.find(name)
+            if record is None and written is None:
+                problems.add(self.unknown_source(graph, name, ("nodes", node, "source")))
             if record is not None:
                 schemas[name] = record.schema
                 if not record.head_version and written is None:
                     warnings.append(f"source {name} has no rows yet: `lakeward dataset import {name} FILE`")
             elif written is not None:
                 schemas[name] = written
+        problems.raise_all()
         return schemas, warnings
 
-    def found(self, graph: Graph, name: str, path: tuple[str, ...]) -> DatasetRecord:
+    def unknown_source(self, graph: Graph, name: str, path: tuple[str, ...]) -> SpecError:
+        """Return the error for a source that is not there, with the nearest names that are."""
         try:
-            return self.catalog.dataset(name)
+            self.catalog.dataset(name)
         except UnknownObject as error:
-            raise graph.pipeline.origin.error(error.message, path, next_step=error.next_step) from None
+            hint = error.next_step or f"make it, as in `lakeward dataset import {name} FILE`, or name another"
+            return graph.pipeline.origin.error(error.message, path, next_step=hint)
+        raise AssertionError(f"{name} is there, and was not found a moment ago")
 
     def output(self, graph: Graph, index: int, compiler: Compiler, change: str) -> OutputPlan:
         output = graph.pipeline.spec.outputs[index]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lakeward.errors import SpecError
 from lakeward.pipelines.document import MAX_BYTES, read_document
+from lakeward.pipelines.graph import order_pipelines, read_graph
+from lakeward.pipelines.problems import Problems
 from lakeward.pipelines.spec import Pipeline, read_spec
 from lakeward.pipelines.sql_file import read_sql_file
 from lakeward.types.schema import name_key
@@ -40,7 +43,8 @@ def find_project(path: Path) -> Path:
             return folder
     raise SpecError(
         f"{path} is no project: neither it nor a folder above it has a {PROJECT_FILE}",
-        next_step=f"create a {PROJECT_FILE} (it may be empty) beside the folder {PIPELINES_FOLDER}/",
+        next_step=f"lakeward init DIR makes one; or create a {PROJECT_FILE} (it may be empty) beside the folder "
+        f"{PIPELINES_FOLDER}/",
         file=str(path),
     )
 
@@ -49,22 +53,42 @@ def load_project(path: Path) -> Project:
     """Read every pipeline of a project.
 
     Raises:
-        SpecError: no project, or a file that can't be read or is wrong, with file and line.
+        SpecError, SqlError: no project, or files that can't be read or are wrong: everything that is wrong in any of
+            them, with file and line.
     """
     root = find_project(path)
     folder = root / PIPELINES_FOLDER
     files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
     pipelines: dict[str, Pipeline] = {}
+    problems = Problems()
     for file in files:
-        pipeline = read_pipeline(file, file.relative_to(root).as_posix())
-        other = pipelines.setdefault(name_key(pipeline.name), pipeline)
-        if other is not pipeline:
-            raise pipeline.origin.error(
-                f"pipeline {pipeline.name!r} is also in {other.origin.at(('pipeline',))}",
-                ("pipeline",),
-                next_step="rename one of them; names that differ only in case count as one",
-            )
+        with problems.collect():
+            pipeline = read_pipeline(file, file.relative_to(root).as_posix())
+            other = pipelines.setdefault(name_key(pipeline.name), pipeline)
+            if other is not pipeline:
+                raise pipeline.origin.error(
+                    f"pipeline {pipeline.name!r} is also in {other.origin.at(('pipeline',))}",
+                    ("pipeline",),
+                    next_step="rename one of them; names that differ only in case count as one",
+                )
+    if problems.found:
+        check_queries(list(pipelines.values()), problems)
+    problems.raise_all()
     return Project(root, tuple(sorted(pipelines.values(), key=lambda pipeline: pipeline.name)))
+
+
+def check_queries(pipelines: Sequence[Pipeline], problems: Problems) -> None:
+    """Note what is wrong with queries, and between pipelines: what can be told without any dataset.
+
+    Args:
+        pipelines: those that could be read.
+        problems: where it is noted.
+    """
+    for pipeline in pipelines:
+        with problems.collect():
+            read_graph(pipeline)
+    with problems.collect():
+        order_pipelines(pipelines)
 
 
 def read_pipeline(path: Path, file: str) -> Pipeline:
@@ -79,10 +103,18 @@ def read_pipeline(path: Path, file: str) -> Pipeline:
     """
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise SpecError(f"{file}: the file is larger than {MAX_BYTES:,} bytes", file=file)
+            raise SpecError(
+                f"{file}: the file is larger than {MAX_BYTES:,} bytes",
+                next_step="keep data out of it: import it into a dataset, and read that",
+                file=file,
+            )
         data = path.read_bytes()
     except OSError as error:
-        raise SpecError(f"{file}: can't be read: {error.strerror or error}", file=file) from None
+        raise SpecError(
+            f"{file}: can't be read: {error.strerror or error}",
+            next_step="look at its permissions, and those of its folder",
+            file=file,
+        ) from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -93,6 +125,17 @@ def read_pipeline(path: Path, file: str) -> Pipeline:
     text = text.replace("\r\n", "\n")
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
-        raise SpecError(f"{file}:{line}: the file has a NUL character", file=file, line=line)
-    read = read_sql_file(text, file) if path.suffix.lower() == ".sql" else read_document(text, file)
-    return read_spec(*read)
+        raise SpecError(
+            f"{file}:{line}: the file has a NUL character",
+            next_step="take it out, or save the file as UTF-8",
+            file=file,
+            line=line,
+        )
+    problems = Problems()
+    read = read_sql_file if path.suffix.lower() == ".sql" else read_document
+    try:
+        return read_spec(*read(text, file, problems), problems)
+    except SpecError as error:
+        problems.add(error)
+        problems.raise_all()
+        raise

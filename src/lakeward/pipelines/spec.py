@@ -5,7 +5,6 @@ The YAML form is pinned by the design: later kinds of node and strategies add to
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,35 +16,24 @@ from lakeward.compute.place import line_and_column, sql_error
 from lakeward.control.routes import ARM_MODES
 from lakeward.discovery import discover
 from lakeward.errors import LakewardError, SqlError
-from lakeward.pipelines import stages, strategies
+from lakeward.pipelines import strategies
 from lakeward.pipelines.expectation_spec import read_expectations
-from lakeward.pipelines.nodes import (
-    NODES,
-    JoinNode,
-    Node,
-    SourceNode,
-    SpecModel,
-    SplitNode,
-    StageNode,
-    TransformNode,
-    names_of,
-)
+from lakeward.pipelines.node_spec import read_nodes
+from lakeward.pipelines.nodes import Node, SourceNode, SpecModel, SplitNode, TransformNode
 from lakeward.pipelines.origin import Origin, Path
+from lakeward.pipelines.problems import Problems
 from lakeward.pipelines.spec_checks import (
+    check_name,
     checked_model,
+    corrected,
     dataset_name,
-    known_keys,
     listed,
     mapping,
-    nearest,
     one_of,
     shown,
 )
-from lakeward.pipelines.stage import Stage
 from lakeward.pipelines.strategy import Strategy
 from lakeward.types.schema import name_key
-
-MAX_NAME_BYTES = 255
 
 
 class OutputSpec(SpecModel):
@@ -156,192 +144,130 @@ def strategy_classes() -> dict[str, type[Strategy]]:
     return discover(strategies, Strategy)
 
 
-@cache
-def stage_classes() -> dict[str, type[Stage]]:
-    """Return the kinds of nodes that are no SQL, by name."""
-    return discover(stages, Stage)
-
-
-def read_spec(data: dict[str, Any], origin: Origin) -> Pipeline:
+def read_spec(data: dict[str, Any], origin: Origin, problems: Problems | None = None) -> Pipeline:
     """Check a spec's data and return the pipeline.
 
+    Args:
+        data: the spec's.
+        origin: where it was written.
+        problems: what is known to be wrong with its text already.
+
     Raises:
-        SpecError: with file and line, naming the key or value and the nearest right one.
+        SpecError: with everything that is wrong: file and line, the key or value, the nearest right one.
     """
-    known_keys(data, ("pipeline", "nodes", "outputs", "tags"), (), origin)
+    problems = Problems() if problems is None else problems
+    data, origin = corrected(data, ("pipeline", "nodes", "outputs", "tags"), (), origin, problems)
     for key in ("pipeline", "nodes", "outputs"):
         if key not in data:
-            raise origin.error(f"{key!r} is missing", (), next_step=f"a pipeline needs {key!r}")
-    nodes = mapping(data["nodes"], ("nodes",), origin, "nodes by name")
-    outputs = data["outputs"]
-    if not isinstance(outputs, list) or not outputs:
-        raise origin.error("'outputs' is a list of at least one output", ("outputs",))
-    spec = PipelineSpec(
-        pipeline=_name(data["pipeline"], "pipeline", ("pipeline",), origin),
-        nodes=_nodes(nodes, origin),
-        outputs=[],
-        tags=_tags(data.get("tags", []), origin),
-    )
-    readable = [made for name, node in spec.nodes.items() for made in names_of(name, node)]
-    read = [_output(output, ("outputs", index), readable, origin) for index, output in enumerate(outputs)]
-    spec = spec.model_copy(update={"outputs": read})
-    _check_datasets(spec, origin)
+            problems.add(origin.missing((key,)))
+    if "pipeline" in data:
+        with problems.collect():
+            check_name(data["pipeline"], "pipeline", ("pipeline",), origin)
+    tags = data.get("tags", [])
+    with problems.collect():
+        _check_tags(tags, origin)
+    nodes, readable = read_nodes(data["nodes"], origin, problems) if "nodes" in data else ({}, None)
+    outputs = _outputs(data["outputs"], readable, origin, problems) if "outputs" in data else {}
+    _check_datasets(nodes, outputs, origin, problems)
+    problems.raise_all()
+    spec = PipelineSpec(pipeline=data["pipeline"], nodes=nodes, outputs=list(outputs.values()), tags=list(tags))
     return Pipeline(spec, origin)
 
 
-def _tags(tags: Any, origin: Origin) -> list[str]:
+def _check_tags(tags: Any, origin: Origin) -> None:
     if not isinstance(tags, list):
-        raise origin.error(f"'tags' is {shown(tags)}, and should be a list, as in [daily]", ("tags",))
+        raise origin.error(
+            f"'tags' is {shown(tags)}, and should be a list, as in [daily]",
+            ("tags",),
+            next_step=f"write {origin.written(('tags',), '[daily]')}",
+        )
     for index, tag in enumerate(tags):
-        _name(tag, "tag", ("tags", index), origin)
+        check_name(tag, "tag", ("tags", index), origin)
         if tag in tags[:index]:
-            raise origin.error(f"tag {tag!r} stands twice", ("tags", index))
-    return list(tags)
+            raise origin.error(f"tag {tag!r} stands twice", ("tags", index), next_step="keep one of them")
 
 
-def _nodes(nodes: dict[str, Any], origin: Origin) -> dict[str, Node]:
-    if not nodes:
-        raise origin.error("'nodes' is empty", ("nodes",), next_step="a pipeline needs at least one source")
-    twins: dict[str, str] = {}
-    read: dict[str, Node] = {}
-    for name, data in nodes.items():
-        path: Path = ("nodes", name)
-        _name(name, "node", path, origin, key=True)
-        twin = twins.setdefault(name_key(name), name)
-        if twin != name:
-            raise origin.error(
-                f"nodes {twin!r} and {name!r} differ only in case or Unicode form, and SQL takes them for one",
-                path,
-                key=True,
-                next_step="rename one of them",
-            )
-        body = mapping(data, path, origin, f"a kind of node ({listed(kind.kind for kind in NODES)})")
-        read[name] = _node(name, body, path, origin)
-    _check_readable(read, origin)
-    return read
+def _outputs(data: Any, readable: Sequence[str] | None, origin: Origin, problems: Problems) -> dict[int, OutputSpec]:
+    """Return the outputs that are right, by their place in the list.
+
+    Args:
+        data: as it is written.
+        readable: the names that an output may be made from; None: these can't be told.
+        origin, problems: see `read_spec`.
+    """
+    if not isinstance(data, list) or not data:
+        hint = "write `- dataset: …` below it, with `from` and `strategy`"
+        problems.add(origin.error("'outputs' is a list of at least one output", ("outputs",), next_step=hint))
+        return {}
+    outputs: dict[int, OutputSpec] = {}
+    for index, body in enumerate(data):
+        with problems.collect():
+            outputs[index] = _output(body, ("outputs", index), readable, origin)
+    return outputs
 
 
-def _check_readable(nodes: dict[str, Node], origin: Origin) -> None:
-    """Refuse a name that two nodes make, and one that a join or split reads and nobody makes."""
-    makers: dict[str, str] = {}
-    for name, node in nodes.items():
-        for made in names_of(name, node):
-            if name_key(made) in makers:
-                raise origin.error(
-                    f"the name {made!r} is made twice, or twins of it are",
-                    ("nodes", name),
-                    key=True,
-                    next_step="rename one",
-                )
-            makers[name_key(made)] = name
-    readable = [made for name, node in nodes.items() for made in names_of(name, node)]
-    for name, node in nodes.items():
-        path: Path = ("nodes", name)
-        if isinstance(node, JoinNode):
-            for side in ("left", "right"):
-                one_of(getattr(node.join, side), readable, "node", (*path, "join", side), origin)
-            _check_join(node, (*path, "join"), origin)
-        elif isinstance(node, SplitNode):
-            one_of(node.split.input, readable, "node", (*path, "split", "input"), origin)
-        elif isinstance(node, StageNode):
-            for each, read in node.inputs.items():
-                one_of(read, readable, "node", (*path, *node.place(each)), origin)
-
-
-def _check_join(node: JoinNode, path: Path, origin: Origin) -> None:
-    join = node.join
-    if join.how == "cross" and join.on:
-        raise origin.error("a cross join has no key", (*path, "on"), next_step="take `on` out, or another `how`")
-    if join.how != "cross" and not join.on:
-        raise origin.error(
-            "a join needs the columns that it is on",
-            path,
-            next_step="write `on: [column]`; every row with every row must be asked for: `how: cross`",
-        )
-    if len(join.suffixes) != 2 or join.suffixes[0] == join.suffixes[1]:
-        raise origin.error("'suffixes' are two texts that differ", (*path, "suffixes"))
-    if join.left == join.right:
-        raise origin.error(
-            "a join of a node with itself", path, next_step="give it a second name: a transform `select * from …`"
-        )
-
-
-def _node(name: str, body: dict[str, Any], path: Path, origin: Origin) -> Node:
-    kinds = [kind for kind in NODES if kind.kind in body]
-    there = listed(kind.kind for kind in NODES)
-    if len(kinds) > 1:
-        raise origin.error(f"node {name!r} is {listed(kind.kind for kind in kinds)} at once", path, key=True)
-    if not kinds:
-        first = next(iter(body), None)
-        raise origin.error(
-            f"node {name!r} is of unknown kind {first!r}; there are {there}"
-            if first
-            else f"node {name!r} has no kind; there are {there}",
-            (*path, first) if first else path,
-            key=True,
-            next_step=nearest(first, [kind.kind for kind in NODES]) if first else None,
-        )
-    known_keys(body, list(kinds[0].model_fields), path, origin)
-    if issubclass(kinds[0], StageNode):
-        return stage_classes()[kinds[0].kind].read(body, path, origin)
-    node = checked_model(kinds[0], body, path, origin)
-    if isinstance(node, SourceNode):
-        return node.model_copy(update={"source": dataset_name(node.source, (*path, "source"), origin)})
-    if isinstance(node, TransformNode) and not node.transform.strip():
-        raise origin.error(f"node {name!r} has no SQL", (*path, "transform"))
-    if isinstance(node, SplitNode) and not node.split.where.strip():
-        raise origin.error(f"node {name!r} has no predicate", (*path, "split", "where"))
-    assert isinstance(node, TransformNode | JoinNode | SplitNode)
-    return node
-
-
-def _output(data: Any, path: Path, nodes: Sequence[str], origin: Origin) -> OutputSpec:
+def _output(data: Any, path: Path, readable: Sequence[str] | None, origin: Origin) -> OutputSpec:
     body = mapping(data, path, origin, "an output with `dataset`, `from` and `strategy`")
-    known_keys(body, [field.alias or name for name, field in OutputSpec.model_fields.items()], path, origin)
     output = checked_model(OutputSpec, body, path, origin)
     assert isinstance(output, OutputSpec)
-    one_of(output.from_, nodes, "node", (*path, "from"), origin)
-    one_of(output.strategy, strategy_classes(), "strategy", (*path, "strategy"), origin)
-    if output.arm is not None:
-        one_of(output.arm, ARM_MODES, "arm", (*path, "arm"), origin)
+    problems = Problems()
+    if readable is not None:
+        with problems.collect():
+            one_of(output.from_, readable, "node", (*path, "from"), origin)
+    with problems.collect():
+        _check_strategy(output, path, origin)
+    with problems.collect():
+        if output.arm is not None:
+            one_of(output.arm, ARM_MODES, "arm", (*path, "arm"), origin)
     for index, column in enumerate(output.primary_key):
         if column in output.primary_key[:index]:
-            raise origin.error(f"primary key column {column!r} is named twice", (*path, "primary_key", index))
-    if strategy_classes()[output.strategy].needs_key and not output.primary_key:
-        raise origin.error(f"strategy {output.strategy!r} needs a 'primary_key'", (*path, "strategy"))
-    if output.require_incremental and not strategy_classes()[output.strategy].takes_delta:
+            where: Path = (*path, "primary_key", index)
+            problems.add(
+                origin.error(f"primary key column {column!r} is named twice", where, next_step="keep one of them")
+            )
+    with problems.collect():
+        read_expectations(output.expectations, (*path, "expectations"), origin)
+    name = output.dataset
+    with problems.collect():
+        name = dataset_name(name, (*path, "dataset"), origin)
+    problems.raise_all()
+    return output.model_copy(update={"dataset": name})
+
+
+def _check_strategy(output: OutputSpec, path: Path, origin: Origin) -> None:
+    one_of(output.strategy, strategy_classes(), "strategy", (*path, "strategy"), origin)
+    strategy = strategy_classes()[output.strategy]
+    if strategy.needs_key and not output.primary_key:
+        raise origin.error(
+            f"strategy {output.strategy!r} needs a 'primary_key'",
+            (*path, "strategy"),
+            next_step=f"add {origin.written((*path, 'primary_key'), '[column]')}, the columns that identify a row",
+        )
+    if output.require_incremental and not strategy.takes_delta:
+        taking = listed(name for name, each in strategy_classes().items() if each.takes_delta)
         raise origin.error(
             f"strategy {output.strategy!r} has no deltas to require",
             (*path, "require_incremental"),
-            next_step="take it out",
+            next_step=f"take it out, or write another strategy: {taking}",
         )
-    read_expectations(output.expectations, (*path, "expectations"), origin)
-    return output.model_copy(update={"dataset": dataset_name(output.dataset, (*path, "dataset"), origin)})
 
 
-def _check_datasets(spec: PipelineSpec, origin: Origin) -> None:
+def _check_datasets(nodes: dict[str, Node], outputs: dict[int, OutputSpec], origin: Origin, problems: Problems) -> None:
     """Refuse two outputs into one dataset, and an output that is also a source: its build would wait for itself."""
-    sources = {name_key(node.source): name for name, node in spec.nodes.items() if isinstance(node, SourceNode)}
-    written: dict[str, str] = {}
-    for index, output in enumerate(spec.outputs):
+    sources = {name_key(node.source): name for name, node in nodes.items() if isinstance(node, SourceNode)}
+    written: set[str] = set()
+    for index, output in outputs.items():
         path: Path = ("outputs", index, "dataset")
         key = name_key(output.dataset)
         if key in written:
-            raise origin.error(f"two outputs write the dataset {output.dataset}", path, next_step="keep one of them")
+            hint = "keep one of them"
+            problems.add(origin.error(f"two outputs write the dataset {output.dataset}", path, next_step=hint))
         if key in sources:
-            raise origin.error(
-                f"dataset {output.dataset} is an output and also the source {sources[key]!r}",
-                path,
-                next_step="write to another dataset: a pipeline reads the versions that were there before it",
+            problems.add(
+                origin.error(
+                    f"dataset {output.dataset} is an output and also the source {sources[key]!r}",
+                    path,
+                    next_step="write to another dataset: a pipeline reads the versions that were there before it",
+                )
             )
-        written[key] = output.dataset
-
-
-def _name(value: Any, what: str, path: Path, origin: Origin, *, key: bool = False) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise origin.error(f"the name of a {what} is {shown(value)}, and should be text", path, key=key)
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in value):
-        raise origin.error(f"the name {value!r} of a {what} has a control character or a lone surrogate", path, key=key)
-    if len(value.encode()) > MAX_NAME_BYTES:
-        raise origin.error(f"the name {value[:40]!r}… of a {what} is longer than {MAX_NAME_BYTES} bytes", path, key=key)
-    return value
+        written.add(key)

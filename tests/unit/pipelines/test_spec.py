@@ -157,7 +157,9 @@ def test_wrong_specs_are_told_with_line_and_nearest_name(
     assert says in error.message
     assert (error.fields["file"], error.fields["line"]) == ("pipelines/a.yml", line)
     assert error.message.startswith(f"pipelines/a.yml:{line}: ")
-    assert hint is None or hint in (error.next_step or "")
+    first = error.parts[0] if error.parts else error
+    assert hint is None or hint in (first.next_step or "")
+    assert first.next_step
 
 
 @pytest.mark.parametrize("name", ["a\\x01b", "a\\nb", "a\\u007f", " ", "x" * 300])

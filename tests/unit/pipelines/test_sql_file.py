@@ -70,7 +70,7 @@ def test_header_errors_have_the_files_line(old: str, new: str, line: int, says: 
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("select 1", "no header"), ("", "no header"), ("-- pipeline: a\n", "no 'sources'")]
+    ("text", "says"), [("select 1", "no header"), ("", "the file is empty"), ("-- pipeline: a\n", "no 'sources'")]
 )
 def test_a_file_without_its_parts_is_refused(text: str, says: str) -> None:
     with pytest.raises(SpecError, match=says):
