@@ -1,14 +1,17 @@
-"""The tables of registered models: versions that only ever come on top, and their files by content."""
+"""The tables of registered models: versions that only ever come on top, and their files by content.
+
+A version that a build made is stored with the build's id, before anything is decided. It is there for everybody once
+the ledger has committed that build, and never if it has not: both are one commit, the ledger's.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-
-import sqlalchemy
 
 from lakeward.control.db import Database, Queries
 
@@ -17,7 +20,10 @@ QUERIES = Queries.beside(__file__)
 
 @dataclass(frozen=True)
 class ModelRow:
-    """One version of a model as it is stored; `features` and `outputs` are JSON."""
+    """One version of a model as it is stored; `features` and `outputs` are JSON.
+
+    One that a build made knows it, and the datasets that the build wrote.
+    """
 
     name: str
     version: int
@@ -30,6 +36,8 @@ class ModelRow:
     outputs: Sequence[Mapping[str, Any]]
     added_at: datetime
     added_by: str
+    build_id: uuid.UUID | None = None
+    datasets: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -57,11 +65,17 @@ class ModelTables:
         self._database = database
 
     def versions(self, name: str | None = None) -> list[ModelRow]:
-        """Return the versions of a model, oldest first; of all models, if no name is given."""
+        """Return the versions of a model that are there, oldest first; of all models, if no name is given."""
         return [ModelRow(**row) for row in self._database.fetch(QUERIES["versions"], {"name": name})]
 
     def add(
-        self, model: NewModel, content: bytes, *, actor: str, check: Callable[[Sequence[ModelRow]], None]
+        self,
+        model: NewModel,
+        content: bytes,
+        *,
+        actor: str,
+        check: Callable[[Collection[str]], None],
+        build_id: uuid.UUID | None = None,
     ) -> tuple[ModelRow, bool]:
         """Store a model as the next version of its name, unless its newest version is the very same.
 
@@ -69,19 +83,22 @@ class ModelTables:
             model: what to store.
             content: its file.
             actor: who adds it.
-            check: looks at all models that there are, and may raise; nobody adds one until this is done.
+            check: looks at the names of all models, and may raise; nobody adds one until this is done.
+            build_id: the build that makes it, whose transactions are open; None: it is there at once.
 
         Returns:
             The version, and whether it is new.
         """
         with self._database.transaction() as connection:
             connection.execute(QUERIES["lock"])
-            rows = _rows(connection)
-            check(rows)
-            mine = [row for row in rows if row.name == model.name]
-            if mine and model.same_as(mine[-1]):
-                return mine[-1], False
-            version = mine[-1].version + 1 if mine else 1
+            taken = {row.name: row.version for row in connection.execute(QUERIES["taken"])}
+            check(taken)
+            there = [
+                ModelRow(**row) for row in connection.execute(QUERIES["versions"], {"name": model.name}).mappings()
+            ]
+            if there and model.same_as(there[-1]):
+                return there[-1], False
+            version = taken.get(model.name, 0) + 1
             facts = {
                 **vars(model),
                 "version": version,
@@ -89,19 +106,31 @@ class ModelTables:
                 "features": json.dumps(model.features, ensure_ascii=False),
                 "outputs": json.dumps(model.outputs, ensure_ascii=False),
                 "actor": actor,
+                "build_id": build_id,
             }
             connection.execute(QUERIES["store_file"], {"sha256": model.sha256, "content": content})
-            connection.execute(QUERIES["store"], facts)
+            added_at = connection.execute(QUERIES["store"], facts).scalar_one()
             after = json.dumps({"version": version, "sha256": model.sha256, "format": model.format})
             connection.execute(QUERIES["audit"], {"actor": actor, "subject": model.name, "after": after})
-            stored = next(row for row in _rows(connection) if (row.name, row.version) == (model.name, version))
-            return stored, True
+        stored = {**vars(model), "version": version, "size": len(content), "added_at": added_at, "added_by": actor}
+        return ModelRow(**stored, build_id=build_id), True
+
+    def tidy(self, *, dry_run: bool = False) -> list[tuple[str, int, int]]:
+        """Remove versions of builds that were not committed and can't be any more; they were never there for anybody.
+
+        Returns:
+            Name, version and size in bytes of each; in a dry run, of each that would go.
+        """
+        with self._database.transaction() as connection:
+            connection.execute(QUERIES["lock"])
+            aborted = [(row.name, row.version, row.size) for row in connection.execute(QUERIES["aborted"])]
+            if aborted and not dry_run:
+                for name, version, _ in aborted:
+                    connection.execute(QUERIES["remove"], {"name": name, "version": version})
+                connection.execute(QUERIES["remove_files"])
+        return aborted
 
     def content(self, sha256: str) -> bytes | None:
         """Return the file of that hash as it is stored; None: there is none. The caller verifies it."""
         rows = self._database.fetch(QUERIES["content"], {"sha256": sha256})
         return bytes(rows[0]["content"]) if rows else None
-
-
-def _rows(connection: sqlalchemy.Connection) -> list[ModelRow]:
-    return [ModelRow(**row) for row in connection.execute(QUERIES["versions"], {"name": None}).mappings()]

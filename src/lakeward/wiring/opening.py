@@ -200,7 +200,7 @@ def _assemble(
         foreign=Foreign(tree, ledger, made, protocol, recovery),
         recovery=recovery,
         retention=retention,
-        upkeep=Upkeep(tree, maintenance, scratch),
+        upkeep=Upkeep(tree, maintenance, models, scratch),
         pipelines=Pipelines(tree, ledger, storage, recovery, engine, database, models, stages),
         models=models,
         close=_once(undo.pop_all().close),

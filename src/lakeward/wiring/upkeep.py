@@ -1,4 +1,4 @@
-"""Maintenance of a whole workspace: its datasets, and what processes that died left in the scratch directory."""
+"""Maintenance of a whole workspace: datasets, models of builds that failed, and leftovers in the scratch directory."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lakeward.compute.scratch import remove_abandoned
 from lakeward.control.tree import Tree
+from lakeward.pipelines.models.registry import Models
 from lakeward.storage.leftovers import Leftover
 from lakeward.storage.maintenance import Maintenance, MaintenanceReport, Progress
 
@@ -20,18 +21,20 @@ class Upkeep:
     Args:
         tree: its names.
         maintenance: for its datasets.
+        models: the registered ones.
         scratch: the directory for what queries spill.
     """
 
-    def __init__(self, tree: Tree, maintenance: Maintenance, scratch: Path) -> None:
+    def __init__(self, tree: Tree, maintenance: Maintenance, models: Models, scratch: Path) -> None:
         self._tree = tree
         self._maintenance = maintenance
+        self._models = models
         self._scratch = scratch
 
     def run(
         self, datasets: Sequence[str], *, older_than: float, dry_run: bool = False, progress: Progress | None = None
     ) -> MaintenanceReport:
-        """Maintain the datasets of these names; none: all of them, and the scratch directory.
+        """Maintain the datasets of these names; none: all of them, models of builds that failed, the scratch directory.
 
         Raises:
             UnknownObject: no such dataset.
@@ -40,6 +43,8 @@ class Upkeep:
         records = [self._tree.dataset(name) for name in dict.fromkeys(datasets)] if datasets else self._tree.datasets()
         report = self._maintenance.run(records, older_than=older_than, dry_run=dry_run, progress=progress)
         if not datasets:
+            aborted = self._models.tidy(dry_run=dry_run)
+            report.removed.extend(Leftover("", "model", f"{name}@{version}", size) for name, version, size in aborted)
             report.removed.extend(self._scratch_leftovers(older_than, dry_run))
         return report
 

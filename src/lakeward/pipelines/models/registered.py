@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -76,6 +77,8 @@ class ModelVersion:
         size: of the file, in bytes.
         entry: which part of the file is meant: the function's name; empty for a format without parts.
         origin: where the file was, for people.
+        build_id: the build that made it; None: it was added by hand.
+        datasets: what that build wrote, its metrics among it.
     """
 
     name: str
@@ -88,6 +91,8 @@ class ModelVersion:
     signature: Signature
     added_at: datetime
     added_by: str
+    build_id: uuid.UUID | None = None
+    datasets: Sequence[str] = ()
 
     @property
     def reference(self) -> str:
@@ -97,7 +102,9 @@ class ModelVersion:
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
         facts = {name: value for name, value in vars(self).items() if name != "signature"}
-        return {**facts, "reference": self.reference, **self.signature.to_json()}
+        build = str(self.build_id) if self.build_id is not None else None
+        more = {"build_id": build, "datasets": list(self.datasets)}
+        return {**facts, **more, "reference": self.reference, **self.signature.to_json()}
 
 
 class ModelCatalog(Protocol):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from lakeward.control.models import ModelRow, ModelTables, NewModel
@@ -15,6 +16,7 @@ from lakeward.discovery import discover
 from lakeward.errors import InvalidName, ModelRefused, NameTaken, StorageError, UnknownObject
 from lakeward.pipelines.models import formats
 from lakeward.pipelines.models.content import what_is
+from lakeward.pipelines.models.export import Exported
 from lakeward.pipelines.models.formats.python_function import PythonFunction
 from lakeward.pipelines.models.model_format import Declared, Model, ModelFormat
 from lakeward.pipelines.models.registered import SOURCE_ROW_INDEX, ModelVersion, Signature, parse_reference
@@ -117,8 +119,41 @@ class Models:
             origin,
             **signature.to_json(),
         )
-        row, is_new = self._tables.add(new, content, actor=actor, check=lambda rows: _check_twins(name, rows))
+        row, is_new = self._tables.add(new, content, actor=actor, check=partial(_check_twins, name))
         return Added(_version(row), is_new)
+
+    def add_fitted(
+        self, name: str, exported: Exported, *, origin: str, pipeline: str | None, build_id: uuid.UUID
+    ) -> ModelVersion:
+        """Register the model that a build made, as the next version of its name. It is there once that is committed.
+
+        Fitting the very same again adds nothing, and gives the version that is there. What earlier builds made that
+        were not committed is removed.
+
+        Args:
+            name: of the model.
+            exported: what was fitted.
+            origin: the file and function of its estimator.
+            pipeline: that is built; None: a run.
+            build_id: of the build.
+
+        Raises:
+            InvalidName, NameTaken, ModelRefused: the name, or that of a feature, can't be one.
+        """
+        _check_name(name)
+        _check_signature(exported.signature)
+        self._tables.tidy()
+        hashed = hashlib.sha256(exported.content).hexdigest()
+        new = NewModel(name, "onnx", hashed, "", origin, **exported.signature.to_json())
+        actor = f"pipeline {pipeline}" if pipeline is not None else "run"
+        row, _ = self._tables.add(
+            new, exported.content, actor=actor, check=partial(_check_twins, name), build_id=build_id
+        )
+        return _version(row)
+
+    def tidy(self, *, dry_run: bool = False) -> list[tuple[str, int, int]]:
+        """Remove versions of builds that were not committed; see `ModelTables.tidy`."""
+        return self._tables.tidy(dry_run=dry_run)
 
     def load(self, version: ModelVersion, threads: int) -> Model:
         """Load a model. Its file is verified by its hash before anything reads it.
@@ -141,8 +176,9 @@ class Models:
 
 
 def _version(row: ModelRow) -> ModelVersion:
-    facts = {name: value for name, value in vars(row).items() if name not in ("features", "outputs")}
-    return ModelVersion(**facts, signature=Signature.from_json(row.features, row.outputs))
+    facts = {name: value for name, value in vars(row).items() if name not in ("features", "outputs", "datasets")}
+    signature = Signature.from_json(row.features, row.outputs)
+    return ModelVersion(**facts, signature=signature, datasets=tuple(row.datasets))
 
 
 def _read_function(path: Path, project: Path) -> bytes:
@@ -190,8 +226,8 @@ def _check_name(name: str) -> None:
         )
 
 
-def _check_twins(name: str, rows: Sequence[ModelRow]) -> None:
-    twin = next((row.name for row in rows if row.name != name and name_key(row.name) == name_key(name)), None)
+def _check_twins(name: str, names: Collection[str]) -> None:
+    twin = next((each for each in names if each != name and name_key(each) == name_key(name)), None)
     if twin is not None:
         raise NameTaken(
             f"model {name!r} and {twin!r} differ only in case or Unicode form",

@@ -29,7 +29,7 @@ def model_node(body: dict[str, Any], path: Path, origin: Origin) -> ModelNode:
     predicted = checked_model(Predicted, data, path, origin)
     assert isinstance(predicted, Predicted)
     if not predicted.features:
-        raise origin.error("a model needs features", (*path, "features"))
+        raise origin.error("a model needs features", (*path, "features"), next_step="write `features: [column]`")
     if not predicted.outputs:
         raise origin.error(
             "a model node needs outputs", (*path, "outputs"), next_step="write `outputs: {risk: double}`"

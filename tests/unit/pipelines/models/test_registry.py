@@ -40,6 +40,8 @@ def test_versions_count_up_and_tell_what_they_are(workspace: lakeward.Workspace,
         "outputs": [{"name": "y", "type": "float", "tensor": None, "column": None}],
         "added_at": None,
         "added_by": None,
+        "build_id": None,
+        "datasets": [],
     }
     assert [each.reference for each in workspace.models("churn")] == ["churn@1", "churn@2"]
     assert workspace.model("churn").version == 2
