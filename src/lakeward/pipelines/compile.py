@@ -16,6 +16,7 @@ from lakeward.pipelines.models.registered import ModelCatalog, NoModels
 from lakeward.pipelines.node_spec import stage_classes
 from lakeward.pipelines.nodes import JoinNode, SplitNode, StageNode
 from lakeward.pipelines.spec import OutputSpec
+from lakeward.pipelines.spec_checks import nearest
 from lakeward.pipelines.stage import Site, Stage
 from lakeward.types.logical import LogicalType
 from lakeward.types.quoting import duckdb_name
@@ -152,6 +153,14 @@ class Compiler:
                 wanted.update(self._graph.reads[each])
         return tuple(each for each in self._graph.order if each in wanted)
 
+    def stage(self, name: str) -> Stage:
+        """Return the stage of a node that is no SQL.
+
+        Raises:
+            SqlError, SchemaError, SpecError: see `describe`.
+        """
+        return self._stage(name).stage
+
     def _stage(self, name: str) -> CompiledStage:
         """Return a stage; one for all that read it, so that they can share its rows."""
         if name not in self._stages:
@@ -162,9 +171,8 @@ class Compiler:
             try:
                 schema = Schema.declare(stage.columns)
             except SchemaError as error:
-                raise origin.error(
-                    f"node {name}: {error.message}", ("nodes", name), next_step=error.next_step
-                ) from None
+                hint = error.next_step or "rename the columns of its inputs in a query before"
+                raise origin.error(f"node {name}: {error.message}", ("nodes", name), next_step=hint) from None
             inputs = {each: self._compiled(read) for each, read in node.inputs.items()}
             self._stages[name] = CompiledStage(stage, inputs, schema)
         return self._stages[name]
@@ -192,6 +200,7 @@ class Compiler:
                         f"{', '.join(columns[side])}",
                         ("nodes", name, "join", "on", index),
                     )
+                        next_step=nearest(key, columns[side]) or "give the column that name in a query before",
 
     def _located(self, error: LakewardError, name: str) -> LakewardError:
         graph = self._graph

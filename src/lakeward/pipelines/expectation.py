@@ -27,7 +27,7 @@ PASSED, VACUOUS, NO_DATA, FAILED = "passed", "vacuous", "no data", "failed"
 
 FAIL, WARN, QUARANTINE = "fail", "warn", "quarantine"
 
-Refuse = Callable[[str, Path, str | None], LakewardError]
+Refuse = Callable[[str, Path, str], LakewardError]
 
 
 def _number(value: Any) -> Any:

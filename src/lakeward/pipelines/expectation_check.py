@@ -16,6 +16,8 @@ from lakeward.pipelines.problems import Problems
 from lakeward.types.schema import Schema, name_key
 
 MAX_NAME_BYTES = 255
+_SHORTER = "shorten the name of the dataset"
+_THERE = "name a dataset that is there"
 
 SchemaOf = Callable[[str], Schema]
 """Returns the columns of a dataset that is no output of the pipeline, or raises UnknownObject."""
@@ -122,12 +124,12 @@ class _Check:
         path: Path = ("outputs", self.index, "dataset")
         name = quarantine_name(self.output.dataset)
         if len(DatasetName.parse(name).dataset.encode()) > MAX_NAME_BYTES:
-            raise self.refuse(f"the quarantine's name, {name}, is longer than {MAX_NAME_BYTES} bytes", path)
+            raise self.refuse(f"the quarantine's name, {name}, is longer than {MAX_NAME_BYTES} bytes", path, _SHORTER)
         if name_key(name) in {name_key(each) for each in (*self.own, *self.graph.pipeline.sources.values())}:
             what = "it reads or writes it otherwise: rename that dataset"
             raise self.refuse(f"{name} is also where bad rows of {self.output.dataset} go", path, what)
 
-    def refuse(self, reason: str, path: Path, next_step: str | None = None) -> SpecError:
+    def refuse(self, reason: str, path: Path, next_step: str) -> SpecError:
         return self.origin.error(reason, path, next_step=next_step)
 
     def other(self, name: str, expectation: Expectation, path: Path) -> Schema:
@@ -143,7 +145,7 @@ class _Check:
         try:
             return self.schema_of(name)
         except UnknownObject as error:
-            raise self.refuse(error.message, (*path, "dataset"), error.next_step) from None
+            raise self.refuse(error.message, (*path, "dataset"), error.next_step or _THERE) from None
 
     def check_text(self, expectation: Expectation, text: str, scope: Scope, path: Path) -> None:
         """Ask the engine, whose parser may read the text otherwise than ours; beside a count, it has to aggregate."""
@@ -157,10 +159,10 @@ class _Check:
         except SqlError as error:
             raise located_sql(error, text, path, self.origin, len(before)) from None
         except LakewardError as error:
-            raise self.refuse(error.message, path, error.next_step) from None
+            raise self.refuse(error.message, path, error.next_step or "write it otherwise") from None
         wrong = expectation.check_type(types["value"])
         if wrong is not None:
-            raise self.refuse(f"{' '.join(text.split())} {wrong}", path)
+            raise self.refuse(f"{' '.join(text.split())} {wrong}", path, "cast it, or compare it with something")
 
 
 def _free(name: str, taken: Collection[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from lakeward.control.names import DatasetName
 from lakeward.discovery import discover
 from lakeward.pipelines import expectations
-from lakeward.pipelines.expectation import QUARANTINE, Expectation
+from lakeward.pipelines.expectation import QUARANTINE, Expectation, RowExpectation
 from lakeward.pipelines.origin import Origin, Path
 from lakeward.pipelines.problems import Problems
 from lakeward.pipelines.spec_checks import checked_model, keys_of, listed, nearest, shown
@@ -84,16 +84,16 @@ def _read(data: Any, path: Path, origin: Origin) -> Expectation:
     made = kinds[kind]
     if isinstance(data, str) and not made.alone:
         raise origin.error(
-            f"expectation {kind!r} needs keys: {listed(keys_of(made))}",
+            f"expectation {kind!r} needs keys: {listed(_keys(made))}",
             path,
-            next_step=f"write them with it, as in `- {kind}: {{{keys_of(made)[0]}: …}}`",
+            next_step=f"write them with it, as in `- {kind}: {{{_keys(made)[0]}: …}}`",
         )
     if not isinstance(body, dict):
         if body is not None and made.bare is None:
             raise origin.error(
-                f"{kind!r} is {shown(body)}, and should be a mapping of {listed(keys_of(made))}",
+                f"{kind!r} is {shown(body)}, and should be a mapping of {listed(_keys(made))}",
                 path,
-                next_step=f"write `{kind}: {{{keys_of(made)[0]}: …}}`",
+                next_step=f"write `{kind}: {{{_keys(made)[0]}: …}}`",
             )
         body = {} if body is None else {made.bare: body}
     found = checked_model(made, body, path, origin)
@@ -106,3 +106,9 @@ def _read(data: Any, path: Path, origin: Origin) -> Expectation:
             next_step=f"write `fail` or `warn`; those that judge rows are {judging}",
         )
     return found.checked(path, origin)
+
+
+def _keys(kind: type[Expectation]) -> list[str]:
+    """Return the keys of a kind, its own before those of all."""
+    common = keys_of(RowExpectation)
+    return sorted(keys_of(kind), key=lambda key: key in common)

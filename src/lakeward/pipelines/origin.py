@@ -73,13 +73,13 @@ class Origin:
         if self._in_header(path):
             return self.error(
                 f"the header has no {self.name(path)!r}",
-                next_step=f"add {self.written(path)} to the comment lines at the top, of which line "
-                f"{self.header_lines} is the last",
+                next_step=f"add {self.written(path)} to the comment lines at the top, which end with line "
+                f"{self.header_lines}",
             )
         return self.error(f"{path[-1]!r} is missing", path[:-1], next_step=f"add {self.written(path)}")
 
-    def error(self, message: str, path: Path = (), *, key: bool = False, next_step: str | None = None) -> SpecError:
-        """Return the error for a place."""
+    def error(self, message: str, path: Path = (), *, key: bool = False, next_step: str) -> SpecError:
+        """Return the error for a place. Each says what to do about it."""
         place = self.place(path, key=key)
         return SpecError(
             f"{self.at(path, key=key)}: {message}",

@@ -27,6 +27,7 @@ from lakeward.pipelines.spec_checks import (
     checked_model,
     corrected,
     dataset_name,
+    keys_of,
     listed,
     mapping,
     one_of,
@@ -208,45 +209,53 @@ def _outputs(data: Any, readable: Sequence[str] | None, origin: Origin, problems
 
 def _output(data: Any, path: Path, readable: Sequence[str] | None, origin: Origin) -> OutputSpec:
     body = mapping(data, path, origin, "an output with `dataset`, `from` and `strategy`")
-    output = checked_model(OutputSpec, body, path, origin)
-    assert isinstance(output, OutputSpec)
     problems = Problems()
-    if readable is not None:
+    body, origin = corrected(body, keys_of(OutputSpec), path, origin, problems)
+    with problems.collect():
+        checked_model(OutputSpec, body, path, origin)
+    names = {"from": readable, "strategy": strategy_classes(), "arm": ARM_MODES}
+    for key, there in names.items():
+        if there is not None and isinstance(body.get(key), str):
+            with problems.collect():
+                one_of(body[key], there, "node" if key == "from" else key, (*path, key), origin)
+    with problems.collect():
+        _check_strategy(body, path, origin)
+    with problems.collect():
+        _check_key(body.get("primary_key"), (*path, "primary_key"), origin)
+    if isinstance(body.get("expectations"), list):
         with problems.collect():
-            one_of(output.from_, readable, "node", (*path, "from"), origin)
-    with problems.collect():
-        _check_strategy(output, path, origin)
-    with problems.collect():
-        if output.arm is not None:
-            one_of(output.arm, ARM_MODES, "arm", (*path, "arm"), origin)
-    for index, column in enumerate(output.primary_key):
-        if column in output.primary_key[:index]:
-            where: Path = (*path, "primary_key", index)
-            problems.add(
-                origin.error(f"primary key column {column!r} is named twice", where, next_step="keep one of them")
-            )
-    with problems.collect():
-        read_expectations(output.expectations, (*path, "expectations"), origin)
-    name = output.dataset
-    with problems.collect():
-        name = dataset_name(name, (*path, "dataset"), origin)
+            read_expectations(body["expectations"], (*path, "expectations"), origin)
+    if isinstance(body.get("dataset"), str):
+        with problems.collect():
+            body["dataset"] = dataset_name(body["dataset"], (*path, "dataset"), origin)
     problems.raise_all()
-    return output.model_copy(update={"dataset": name})
+    return OutputSpec.model_validate(body)
 
 
-def _check_strategy(output: OutputSpec, path: Path, origin: Origin) -> None:
-    one_of(output.strategy, strategy_classes(), "strategy", (*path, "strategy"), origin)
-    strategy = strategy_classes()[output.strategy]
-    if strategy.needs_key and not output.primary_key:
+def _check_key(columns: Any, path: Path, origin: Origin) -> None:
+    for index, column in enumerate(columns if isinstance(columns, list) else ()):
+        if column in columns[:index]:
+            raise origin.error(
+                f"primary key column {column!r} is named twice", (*path, index), next_step="keep one of them"
+            )
+
+
+def _check_strategy(output: dict[str, Any], path: Path, origin: Origin) -> None:
+    """Refuse what the strategy of an output does not go with. Its other values may still be wrong."""
+    name = output.get("strategy")
+    strategy = strategy_classes().get(name) if isinstance(name, str) else None
+    if strategy is None:
+        return
+    if strategy.needs_key and not output.get("primary_key"):
         raise origin.error(
-            f"strategy {output.strategy!r} needs a 'primary_key'",
+            f"strategy {name!r} needs a 'primary_key'",
             (*path, "strategy"),
             next_step=f"add {origin.written((*path, 'primary_key'), '[column]')}, the columns that identify a row",
         )
-    if output.require_incremental and not strategy.takes_delta:
+    if output.get("require_incremental") is True and not strategy.takes_delta:
         taking = listed(name for name, each in strategy_classes().items() if each.takes_delta)
         raise origin.error(
-            f"strategy {output.strategy!r} has no deltas to require",
+            f"strategy {name!r} has no deltas to require",
             (*path, "require_incremental"),
             next_step=f"take it out, or write another strategy: {taking}",
         )

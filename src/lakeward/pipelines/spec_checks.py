@@ -32,16 +32,29 @@ def checked_model(model: type[SpecModel], data: dict[str, Any], path: Path, orig
     try:
         made = model.model_validate(data)
     except ValidationError as error:
-        # Of a union, each of its types says why it is none of them: the first one speaks for all.
-        first: dict[Path, SpecError] = {}
-        for each in error.errors(include_url=False):
-            below = _within(data, each["loc"])
-            first.setdefault(below, _wrong(model, data, each, below, path, origin))
-        for wrong in first.values():
-            problems.add(wrong)
+        for below, detail in _details(error, data).items():
+            problems.add(_wrong(model, detail, below, path, origin))
     problems.raise_all()
     assert made is not None
     return made
+
+
+def _details(error: ValidationError, data: dict[str, Any]) -> dict[Path, ErrorDetails]:
+    """Return what is wrong with each key, by its place in the data.
+
+    Of a union, each of its types says why it is none of them: the first one speaks for all. A key that is missing
+    because it is misspelt is told once, where it is written.
+    """
+    first: dict[Path, ErrorDetails] = {}
+    for each in error.errors(include_url=False):
+        first.setdefault(_within(data, each["loc"]), each)
+    unknown = [path for path, each in first.items() if each["type"] == "extra_forbidden"]
+    return {
+        path: each
+        for path, each in first.items()
+        if each["type"] != "missing"
+        or not any(other[:-1] == path[:-1] and nearest(str(other[-1]), [str(path[-1])]) for other in unknown)
+    }
 
 
 def keys_of(model: type[SpecModel]) -> list[str]:
@@ -77,6 +90,8 @@ def known_keys(data: dict[str, Any], known: Sequence[str], path: Path, origin: O
 
 def _unknown_key(key: str, known: Sequence[str], path: Path, origin: Origin) -> SpecError:
     hint = nearest(key, known) or "take it out, or write one of these"
+    if origin.header_lines and len(path) == 1 and not nearest(key, known):
+        hint = "the comment lines at the top are the header: move other comments below the first line of the query"
     return origin.error(f"unknown key {key!r}; there are {listed(known)}", path, key=True, next_step=hint)
 
 
@@ -92,9 +107,7 @@ def _within(data: Any, place: Sequence[str | int]) -> Path:
     return tuple(path)
 
 
-def _wrong(
-    model: type[SpecModel], data: dict[str, Any], error: ErrorDetails, below: Path, path: Path, origin: Origin
-) -> SpecError:
+def _wrong(model: type[SpecModel], error: ErrorDetails, below: Path, path: Path, origin: Origin) -> SpecError:
     kind, value, place = error["type"], error["input"], (*path, *below)
     key = origin.name(place) if below else ""
     if kind == "missing":
@@ -106,9 +119,8 @@ def _wrong(
         hint = nearest(str(value), there) or f"write one of these, as in {origin.written(place, there[0])}"
         return origin.error(f"{key!r} is {shown(value)}, and should be one of {listed(there)}", place, next_step=hint)
     meant = _MEANT.get(kind, str(error["msg"]).removeprefix("Input should be "))
-    return origin.error(
-        f"{key!r} is {shown(value)}, and should be {meant}", place, next_step=_instead(kind, value, place, origin)
-    )
+    hint = _instead(kind, value, place, origin) or f"write {meant}: {origin.written(place)}"
+    return origin.error(f"{key!r} is {shown(value)}, and should be {meant}", place, next_step=hint)
 
 
 def _keys_at(model: type[SpecModel], path: Path) -> list[str]:
@@ -129,15 +141,15 @@ _MEANT = {
 }
 
 
-def _instead(kind: str, value: object, path: Path, origin: Origin) -> str:
-    """Return what to write in the place of a value of another type."""
+def _instead(kind: str, value: object, path: Path, origin: Origin) -> str | None:
+    """Return what to write in the place of a value of another type, where that can be guessed."""
     if kind == "string_type" and isinstance(value, int | float):
         return "put it in quotes: " + origin.written(path, f'"{value}"').strip("`")
     if kind == "list_type" and isinstance(value, str):
         return f"write {origin.written(path, f'[{value}]')}"
     if kind == "bool_type":
         return f"write {origin.written(path, 'true')} or {origin.written(path, 'false')}"
-    return f"write such a value: {origin.written(path)}"
+    return None
 
 
 def shown(value: object) -> str:

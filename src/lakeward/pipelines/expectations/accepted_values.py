@@ -10,6 +10,7 @@ from typing import Any
 from lakeward.errors import ValueRefused
 from lakeward.pipelines.expectation import Expectation, Refuse, RowExpectation, Scope
 from lakeward.pipelines.origin import Origin, Path
+from lakeward.pipelines.spec_checks import nearest
 from lakeward.types.conform import to_reader
 from lakeward.types.quoting import duckdb_name, duckdb_text
 from lakeward.types.schema import Schema
@@ -30,13 +31,13 @@ class AcceptedValues(RowExpectation):
     def checked(self, path: Path, origin: Origin) -> Expectation:
         """See `Expectation.checked`."""
         if not self.values:
-            raise origin.error("'values' is empty", (*path, "values"))
+            raise origin.error("'values' is empty", (*path, "values"), next_step="write `values: [a, b]`")
         for position, value in enumerate(self.values):
             if value is None or isinstance(value, list | dict):
                 raise origin.error(
                     f"{'null' if value is None else value!r} is no value of a list of accepted ones",
                     (*path, "values", position),
-                    next_step="`nulls` says whether a null passes" if value is None else None,
+                    next_step="take it out: `nulls` says whether a null passes" if value is None else "write one value",
                 )
         return self
 
@@ -44,7 +45,8 @@ class AcceptedValues(RowExpectation):
         """See `Expectation.check_columns`. Every value must be one that the column could have."""
         if self.column not in scope.schema.names:
             there = ", ".join(scope.schema.names)
-            raise refuse(f"unknown column {self.column!r}; there are {there}", (*path, "column"), None)
+            hint = nearest(self.column, scope.schema.names) or "write one of these"
+            raise refuse(f"unknown column {self.column!r}; there are {there}", (*path, "column"), hint)
         type_ = scope.schema.column(self.column).type
         if type_.kind not in _KINDS:
             hint = 'compare it in a `row`, as in {check: "…"}'
@@ -55,7 +57,9 @@ class AcceptedValues(RowExpectation):
                 to_reader([{"v": _python(value, type_.kind)}], only, dataset="").read_all()
             except (ValueRefused, ValueError, InvalidOperation):
                 raise refuse(
-                    f"{value!r} is no {type_}, which the column {self.column!r} is", (*path, "values", position), None
+                    f"{value!r} is no {type_}, which the column {self.column!r} is",
+                    (*path, "values", position),
+                    "take it out, or write it as that type",
                 ) from None
 
     def describe(self) -> str:

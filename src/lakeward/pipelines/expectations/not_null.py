@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lakeward.pipelines.expectation import Expectation, Refuse, RowExpectation, Scope
 from lakeward.pipelines.origin import Origin, Path
+from lakeward.pipelines.spec_checks import nearest
 from lakeward.types.quoting import duckdb_name
 
 
@@ -18,14 +19,15 @@ class NotNull(RowExpectation):
     def checked(self, path: Path, origin: Origin) -> Expectation:
         """See `Expectation.checked`."""
         if not self.columns:
-            raise origin.error("'columns' is empty", path)
+            raise origin.error("'columns' is empty", path, next_step="write `not_null: [column]`")
         return self
 
     def check_columns(self, scope: Scope, path: Path, refuse: Refuse) -> None:
         """See `Expectation.check_columns`."""
         for column in self.columns:
             if column not in scope.schema.names:
-                raise refuse(f"unknown column {column!r}; there are {', '.join(scope.schema.names)}", path, None)
+                hint = nearest(column, scope.schema.names) or "write one of these"
+                raise refuse(f"unknown column {column!r}; there are {', '.join(scope.schema.names)}", path, hint)
 
     def describe(self) -> str:
         """See `Expectation.describe`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakeward.pipelines.expectation import ROWS, Expectation, Refuse, RowExpectation, Scope
 from lakeward.pipelines.origin import Origin, Path
-from lakeward.pipelines.spec_checks import dataset_name
+from lakeward.pipelines.spec_checks import dataset_name, nearest
 from lakeward.types.quoting import duckdb_name
 
 _WHOLE = ("int", "long")
@@ -37,11 +37,12 @@ class Relationship(RowExpectation):
     def checked(self, path: Path, origin: Origin) -> Expectation:
         """See `Expectation.checked`."""
         if not self.columns:
-            raise origin.error("'columns' is empty", (*path, "columns"))
+            raise origin.error("'columns' is empty", (*path, "columns"), next_step="write `columns: [column]`")
         if len(self.columns) != len(self.key):
             raise origin.error(
                 f"'columns' has {len(self.columns)} and 'key' has {len(self.key)}; they are compared one by one",
                 (*path, "key"),
+                next_step="write as many columns as keys",
             )
         return self.model_copy(update={"dataset": dataset_name(self.dataset, (*path, "dataset"), origin)})
 
@@ -52,7 +53,8 @@ class Relationship(RowExpectation):
             for name, schema, where in ((column, scope.schema, "columns"), (key, other, "key")):
                 if name not in schema.names:
                     there = ", ".join(schema.names)
-                    raise refuse(f"unknown column {name!r}; there are {there}", (*path, where, position), None)
+                    hint = nearest(name, schema.names) or "write one of these"
+                    raise refuse(f"unknown column {name!r}; there are {there}", (*path, where, position), hint)
             own, its = scope.schema.column(column).type, other.column(key).type
             if own != its and not (own.kind in _WHOLE and its.kind in _WHOLE):
                 raise refuse(

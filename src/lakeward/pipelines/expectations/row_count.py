@@ -19,7 +19,7 @@ class RowCount(Expectation):
         if self.min is None and self.max is None:
             raise origin.error("'row_count' needs 'min' or 'max'", path, next_step="write `row_count: {min: 1}`")
         if self.min is not None and self.max is not None and self.min > self.max:
-            raise origin.error(f"'min' {self.min} is more than 'max' {self.max}", path)
+            raise origin.error(f"'min' {self.min} is more than 'max' {self.max}", path, next_step="exchange them")
         return self
 
     def describe(self) -> str:

@@ -57,12 +57,18 @@ class Value(Expectation):
                 next_step='write `value: {sql: "sum(amount)", min: 0}`',
             )
         if self.tolerance is not None and self.equals is None:
-            raise origin.error("'tolerance' goes with 'equals'", (*path, "tolerance"))
+            raise origin.error(
+                "'tolerance' goes with 'equals'", (*path, "tolerance"), next_step="add `equals`, or take it out"
+            )
         for key in ("tolerance", "within_of_previous"):
             if (getattr(self, key) or 0) < 0:
-                raise origin.error(f"{key!r} is {getattr(self, key)}, and should be 0 or more", (*path, key))
+                raise origin.error(
+                    f"{key!r} is {getattr(self, key)}, and should be 0 or more",
+                    (*path, key),
+                    next_step=f"write `{key}: 0.1`: it is how far a value may be off, to both sides",
+                )
         if self.min is not None and self.max is not None and self.min > self.max:
-            raise origin.error(f"'min' {self.min} is more than 'max' {self.max}", path)
+            raise origin.error(f"'min' {self.min} is more than 'max' {self.max}", path, next_step="exchange them")
         check_sql(self.sql, check_aggregate, (*path, "sql"), origin)
         return self
 

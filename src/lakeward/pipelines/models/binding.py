@@ -112,7 +112,7 @@ def _features(
             raise at.error(
                 f"model {version.reference} has no feature {feature!r}; it takes {listed(wanted)}",
                 path,
-                next_step=nearest(feature, list(wanted)),
+                next_step=nearest(feature, list(wanted)) or "take it out",
             )
     missing = [feature for feature in wanted if feature not in declared]
     if missing:
@@ -127,7 +127,7 @@ def _features(
                 f"feature {feature!r} is read from column {column!r}, which {node.model.input!r} does not have; there "
                 f"are {listed(columns)}",
                 path,
-                next_step=nearest(column, list(columns)),
+                next_step=nearest(column, list(columns)) or "write one of these, as in `features: {feature: column}`",
             )
         if not _takes(wanted[feature].type, columns[column]):
             raise at.error(
@@ -160,7 +160,7 @@ def _outputs(
                 f"model {version.reference} has no output {name!r}; it gives {listed(given)}",
                 here,
                 key=True,
-                next_step=nearest(name, list(given)),
+                next_step=nearest(name, list(given)) or "write one of these",
             )
         if type_ != given[name].type and (given[name].type.kind, type_.kind) not in _WIDER:
             raise at.error(

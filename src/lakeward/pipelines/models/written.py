@@ -11,6 +11,8 @@ from lakeward.pipelines.spec_checks import checked_model, known_keys, mapping
 from lakeward.types.logical import parse_type
 from lakeward.types.schema import Schema
 
+_TYPES = "write a name and its type, as in `outputs: {risk: double}`"
+
 
 def model_node(body: dict[str, Any], path: Path, origin: Origin) -> ModelNode:
     """Return the node.
@@ -38,9 +40,9 @@ def model_node(body: dict[str, Any], path: Path, origin: Origin) -> ModelNode:
         try:
             parse_type(text)
         except SchemaError as error:
-            raise origin.error(error.message, (*path, "outputs", name), next_step=error.next_step) from None
+            raise origin.error(error.message, (*path, "outputs", name), next_step=error.next_step or _TYPES) from None
     try:
         Schema.declare(predicted.outputs)
     except SchemaError as error:
-        raise origin.error(error.message, (*path, "outputs"), next_step=error.next_step) from None
+        raise origin.error(error.message, (*path, "outputs"), next_step=error.next_step or _TYPES) from None
     return ModelNode(model=predicted)
