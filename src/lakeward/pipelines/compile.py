@@ -199,8 +199,8 @@ class Compiler:
                         f"node {name!r} joins on {key!r}, which {side!r} does not have; there are "
                         f"{', '.join(columns[side])}",
                         ("nodes", name, "join", "on", index),
-                    )
                         next_step=nearest(key, columns[side]) or "give the column that name in a query before",
+                    )
 
     def _located(self, error: LakewardError, name: str) -> LakewardError:
         graph = self._graph
