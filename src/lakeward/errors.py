@@ -32,6 +32,7 @@
     │   ├── ParityMismatch                 exit 4   the two arms differ
     │   ├── CatalogError                            the Iceberg catalog refused or did not answer
     │   └── StorageFull                             no space left where data or metadata goes
+    ├── Stopped                                     the work was stopped from outside
     └── ControlError                       exit 1
         ├── DatabaseUnavailable                     Postgres can't be reached
         ├── EmbeddedPostgresError                   the embedded server can't be started or stopped
@@ -243,6 +244,10 @@ class CatalogError(StorageError):
 
 class StorageFull(StorageError):
     """No space left where data or metadata goes."""
+
+
+class Stopped(LakewardError):
+    """The work was stopped from outside, as by Ctrl-C while several threads build; nothing of it is visible."""
 
 
 class ControlError(LakewardError):

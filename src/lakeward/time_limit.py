@@ -1,24 +1,30 @@
-"""Ends work that computes for too long: counts the time of its pieces, and interrupts the piece that exceeds it."""
+"""Ends work that computes for too long, or that is to stop: interrupts the piece of it that runs."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lakeward.errors import TimeLimitExceeded
+from lakeward.stopping import current
 
 SETTING = "compute.time_limit_seconds"
 
 _PRECISION = 0.05
 """Seconds between two looks at work whose time is up, and the least between two looks at any."""
 
+_LONGEST = 0.2
+"""The most between two looks."""
+
 
 class TimeLimit:
     """How long one query may compute, in pieces: nothing counts between them, nor while a piece waits for others.
 
-    Threads other than the one that computes may ask and wait at the same time. Close it when the work is done.
+    A piece is also interrupted if the work of the thread that made this is stopped. Threads other than the one that
+    computes may wait at the same time. Close it when the work is done.
 
     Args:
         seconds: of all pieces together; None: no limit.
@@ -27,7 +33,8 @@ class TimeLimit:
     """
 
     def __init__(self, seconds: float | None, interrupt: Callable[[], None]) -> None:
-        self._seconds = seconds
+        self._seconds = math.inf if seconds is None else seconds
+        self._stop = current()
         self._interrupt = interrupt
         self._spent = 0.0
         self._since: float | None = None
@@ -35,13 +42,14 @@ class TimeLimit:
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._watcher: threading.Thread | None = None
+        self._unlimited = seconds is None and self._stop is None
         self.expired = False
         """Whether a piece was interrupted."""
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Count the time of a block: a piece of the work."""
-        if self._seconds is None:
+        if self._unlimited:
             yield
             return
         if self._watcher is None:
@@ -56,7 +64,7 @@ class TimeLimit:
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Don't count the time of a block, in which a piece waits for somebody else: for the rows of a source, say."""
-        if self._seconds is None:
+        if self._unlimited:
             yield
             return
         self._switch(waiting=1)
@@ -91,12 +99,11 @@ class TimeLimit:
         return self._spent + (now - self._since if self._since is not None else 0.0)
 
     def _watch(self) -> None:
-        assert self._seconds is not None
         left = self._seconds
-        while not self._closed.wait(min(max(left, _PRECISION), threading.TIMEOUT_MAX)):
+        while not self._closed.wait(min(max(left, _PRECISION), _LONGEST)):
             # The lock keeps the piece from ending meanwhile, so that nothing after it is interrupted.
             with self._lock:
                 left = self._seconds - self._total(time.monotonic())
-                if left <= 0 and self._since is not None:
-                    self.expired = True
+                if self._since is not None and (left <= 0 or (self._stop is not None and self._stop.asked)):
+                    self.expired = left <= 0
                     self._interrupt()

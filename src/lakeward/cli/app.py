@@ -119,7 +119,7 @@ class Failures:
         """Report an error of ours."""
         if error.next_step:
             error.next_step = with_home([error.next_step], self._home)[0]
-        self._report(error.to_json(), str(error), error)
+        self._report(error.to_json(), "\n".join([str(error), *getattr(error, "__notes__", ())]), error)
         return error.exit_code
 
     def usage(self, error: Exception) -> int:

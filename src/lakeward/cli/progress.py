@@ -1,10 +1,12 @@
-"""Shows how far long work is: one line that changes on a terminal, a plain line every few seconds elsewhere."""
+"""Shows how far long work is: a line that changes on a terminal, a plain line every few seconds elsewhere."""
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, TextIO
 
 Style = Literal["live", "lines", "none"]
@@ -13,6 +15,20 @@ _LIVE_SECONDS = 0.1
 _LINE_SECONDS = 3.0
 _TICK_SECONDS = 1.0
 _NO_RATE_BEFORE = 0.5
+_NO_WIDTH = 200
+"""Where a terminal does not tell how wide it is: what is longer than a line can't be written over."""
+
+
+@dataclass
+class _Work:
+    """One piece of work that is under way: what it is, how far, since when, and when it was last shown."""
+
+    what: str
+    started: float
+    shown: float
+    rows: int = 0
+    total: int | None = None
+    unit: str = "rows"
 
 
 class Progress:
@@ -28,27 +44,31 @@ class Progress:
         self._stream = stream
         self._style = style
         self._clock = clock
-        self._what, self._rows, self._unit = "", 0, "rows"
-        self._total: int | None = None
-        self._started = self._shown = clock()
-        self._on_line = False
+        self._works: dict[str, _Work] = {}
+        self._on_screen = 0
         # Signals end a command between any two steps, and what ends it may print: a lock that can be taken twice.
         self._lock = threading.RLock()
         self._stop = threading.Event()
 
     def __call__(self, what: str, rows: int, total: int | None = None, unit: str = "rows") -> None:
-        """Tell that `rows` of `total` (None: unknown) are done; `unit` is what they are, if not rows."""
+        """Tell that `rows` of `total` (None: unknown) are done; `unit` is what they are, if not rows.
+
+        Other work than before takes its place.
+        """
+        with self._lock:
+            if all(work.what != what for work in self._works.values()):
+                self.close()
+            self.beside("", what, rows, total, unit)
+
+    def beside(self, name: str, what: str, rows: int, total: int | None = None, unit: str = "rows") -> None:
+        """Tell the same of one of several pieces of work that are under way; each has a name until it ends."""
         if self._style == "none":
             return
         with self._lock:
-            if what != self._what:
-                self.close()
-                self._what, self._started = what, self._clock()
-                # A live line shows at once what begins; lines wait, so that short work prints none.
-                self._shown = self._started - (0.0 if self._style == "lines" else _LIVE_SECONDS)
-                self._stop = threading.Event()
-                threading.Thread(target=self._run, args=(self._stop,), name="lakeward-progress", daemon=True).start()
-            self._rows, self._total, self._unit = rows, total, unit
+            work = self._works.get(name)
+            if work is None or work.what != what:
+                work = self._works[name] = self._begun(what)
+            work.rows, work.total, work.unit = rows, total, unit
             self.tick()
 
     def of(self, what: str, total: int | None = None) -> Callable[[int], None]:
@@ -61,27 +81,65 @@ class Progress:
         with self._lock:
             now = self._clock()
             due = _LIVE_SECONDS if self._style == "live" else _LINE_SECONDS
-            if not self._what or now - self._shown < due:
-                return
-            self._shown = now
-            text = _line(self._what, self._rows, self._total, now - self._started, self._unit)
-            self._stream.write(f"\r\x1b[2K{text}" if self._style == "live" else f"{text}\n")
-            self._stream.flush()
-            self._on_line = self._style == "live"
+            lines = []
+            for work in self._works.values():
+                if now - work.shown >= due:
+                    work.shown = now
+                    lines.append(_line(work.what, work.rows, work.total, now - work.started, work.unit))
+            if lines and self._style == "live":
+                self._redraw()
+            elif lines:
+                self._write("".join(f"{line}\n" for line in lines))
+
+    def end(self, name: str) -> None:
+        """End one of several pieces of work."""
+        with self._lock:
+            if self._works.pop(name, None) is not None and self._on_screen:
+                self._redraw()
+            if not self._works:
+                self._stop.set()
 
     def close(self) -> None:
-        """End the work that is shown, and take the live line away."""
+        """End all the work that is shown, and take the live lines away."""
         with self._lock:
             self._stop.set()
-            self._what = ""
-            if self._on_line:
-                self._stream.write("\r\x1b[2K")
-                self._stream.flush()
-                self._on_line = False
+            self._works.clear()
+            if self._on_screen:
+                self._redraw()
+
+    def _begun(self, what: str) -> _Work:
+        now = self._clock()
+        if not self._works:
+            self._stop = threading.Event()
+            threading.Thread(target=self._run, args=(self._stop,), name="lakeward-progress", daemon=True).start()
+        # A live line shows at once what begins; lines wait, so that short work prints none.
+        return _Work(what, now, now - (0.0 if self._style == "lines" else _LIVE_SECONDS))
+
+    def _redraw(self) -> None:
+        """Write the live lines over those that are on the screen."""
+        up = f"\x1b[{self._on_screen - 1}A\r\x1b[J" if self._on_screen > 1 else "\r\x1b[2K"
+        now, width = self._clock(), _width(self._stream)
+        lines = [
+            _line(work.what, work.rows, work.total, now - work.started, work.unit)[: width - 1]
+            for work in self._works.values()
+        ]
+        self._write(up + "\n".join(lines))
+        self._on_screen = len(lines)
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
 
     def _run(self, stop: threading.Event) -> None:
         while not stop.wait(_TICK_SECONDS):
             self.tick()
+
+
+def _width(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _NO_WIDTH
+    except (OSError, ValueError):
+        return _NO_WIDTH
 
 
 def _line(what: str, rows: int, total: int | None, seconds: float, unit: str = "rows") -> str:

@@ -36,6 +36,11 @@ class Engine(ABC):
 
     @property
     @abstractmethod
+    def threads(self) -> int:
+        """How many threads a query may use, and whatever else computes for it."""
+
+    @property
+    @abstractmethod
     def temp_directory(self) -> Path:
         """Where what does not fit into memory may wait; made if it is missing."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lakeward import stopping
 from lakeward.clock import Clock
 from lakeward.control.db import Database, Queries
 from lakeward.control.leases import Owner
@@ -48,6 +49,7 @@ class Slots:
         Raises:
             LockTimeout: it has waited too long; names the holder.
             Diverged: nothing may be written to the dataset now.
+            Stopped: the work that it is for was stopped.
         """
         started = self._clock.monotonic()
         ticket: int | None = None
@@ -64,6 +66,7 @@ class Slots:
                 if waited >= self._timeout_seconds:
                     holders = self._database.fetch(QUERIES["holder"], {"dataset_id": intent.dataset_id})
                     raise _timeout(intent.dataset, waited, dict(holders[0]) if holders else None)
+                stopping.check()
                 ticket = self._stand(intent, ticket)
                 self._clock.sleep(min(poll, self._timeout_seconds - waited))
                 poll = min(poll * 2, LONGEST_POLL_SECONDS)

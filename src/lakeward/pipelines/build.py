@@ -28,10 +28,12 @@ from lakeward.pipelines.graph import Graph, read_graph
 from lakeward.pipelines.guard import Guard, all_rows
 from lakeward.pipelines.models.registered import ModelCatalog
 from lakeward.pipelines.outputs import check_existing, output_schema
+from lakeward.pipelines.progress import BuildProgress, Progress
 from lakeward.pipelines.spec import Pipeline, strategy_classes
 from lakeward.pipelines.stage_runner import Reads, Stages
 from lakeward.pipelines.up_to_date import UpToDate
 from lakeward.pipelines.windows import Asked, BuildWindows, decide, everything
+from lakeward.stopping import Stop, current
 from lakeward.storage.facade import Storage
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import BuildResult, Output, ReadRequest
@@ -42,18 +44,6 @@ WRITER = "pipeline.output"
 RUN_WRITER = "run.output"
 READER = "pipeline.source"
 DEFAULT_ARM = "postgres"
-
-
-@dataclass(frozen=True)
-class BuildProgress:
-    """How far a build is: rows that were computed for one output so far."""
-
-    pipeline: str
-    dataset: str
-    rows: int
-
-
-Progress = Callable[[BuildProgress], None]
 
 
 @dataclass
@@ -72,7 +62,7 @@ class _Failure:
 
 @dataclass
 class Builder:
-    """Builds pipelines one at a time.
+    """Builds pipelines, from any number of threads.
 
     Args:
         tree, ledger, storage, recovery: of the workspace.
@@ -82,7 +72,7 @@ class Builder:
         guard: judges what is built.
         models: where models are looked up.
         stages: makes what runs the queries and models of one build.
-        progress: called for every batch of rows.
+        progress: called for every batch of rows, from the thread that builds.
     """
 
     tree: Tree
@@ -329,18 +319,26 @@ class Builder:
         windows = {node: window for node, (_, window) in read.items()}
         try:
             result = stages.run(compiled, Reads(inputs, windows, key))
-            rows = pa.RecordBatchReader.from_batches(result.schema, self._counted(result, pipeline, dataset, failure))
+            counted = self._counted(result, pipeline, dataset, failure, current())
+            rows = pa.RecordBatchReader.from_batches(result.schema, counted)
             return to_reader(rows, dataset.schema, dataset=dataset.name)
         except LakewardError as error:
             failure.raised = _named(error, pipeline, dataset)
             raise failure.raised from error
 
     def _counted(
-        self, result: pa.RecordBatchReader, pipeline: Pipeline, dataset: DatasetRecord, failure: _Failure
+        self,
+        result: pa.RecordBatchReader,
+        pipeline: Pipeline,
+        dataset: DatasetRecord,
+        failure: _Failure,
+        stop: Stop | None,
     ) -> Iterator[pa.RecordBatch]:
         rows = 0
         try:
             for batch in result:
+                if stop is not None:
+                    stop.check()
                 rows += batch.num_rows
                 yield batch
                 if self.progress is not None:

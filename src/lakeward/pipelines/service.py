@@ -15,17 +15,19 @@ from lakeward.control.last_writes import LastWrites
 from lakeward.control.ledger import Ledger
 from lakeward.control.source_windows import SourceWindows
 from lakeward.control.tree import Tree
-from lakeward.errors import SpecError, UnknownObject
-from lakeward.pipelines.build import Builder, Progress
+from lakeward.errors import SpecError, UnknownObject, UsageError
+from lakeward.pipelines.build import Builder
 from lakeward.pipelines.forecast import LedgerForecast
-from lakeward.pipelines.graph import order_pipelines, read_graph
+from lakeward.pipelines.graph import order_pipelines, pipeline_edges, read_graph
 from lakeward.pipelines.guard import Guard
 from lakeward.pipelines.lineage import Lineage
 from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.one_off import OneOff, RunPlan, RunRequest
 from lakeward.pipelines.plan import ADDED, CHANGED, REMOVED, Plan, make_plan
+from lakeward.pipelines.progress import Progress, SharedProgress
 from lakeward.pipelines.project import Project, load_project
 from lakeward.pipelines.registry import Applied, Registry
+from lakeward.pipelines.schedule import Builds, Schedule
 from lakeward.pipelines.selection import select_pipelines
 from lakeward.pipelines.spec import OutputSpec, Pipeline
 from lakeward.pipelines.stage_runner import Stages
@@ -37,6 +39,9 @@ from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import BuildResult
 from lakeward.types.schema import Schema, name_key
 
+MOST_JOBS = 16
+"""So many pipelines can be built at a time, at most: each of them needs a few connections of the pool."""
+
 
 class Pipelines:
     """The pipelines of one workspace.
@@ -45,7 +50,8 @@ class Pipelines:
         tree, ledger, storage, recovery, database: of the workspace.
         engine: describes and runs the queries.
         models: the registered ones.
-        stages: makes what runs the queries and models of one build.
+        stages: makes what runs the queries and models of one build, with an engine.
+        jobs: how many pipelines are built at a time, where nothing else is asked for.
     """
 
     def __init__(
@@ -57,7 +63,8 @@ class Pipelines:
         engine: Engine,
         database: Database,
         models: Models,
-        stages: Callable[[], Stages],
+        stages: Callable[[Engine], Stages],
+        jobs: int = 1,
     ) -> None:
         self._tree = tree
         self._ledger = ledger
@@ -67,6 +74,7 @@ class Pipelines:
         self._database = database
         self.models = models
         self._stages = stages
+        self._jobs = jobs
         self._registry = Registry(database)
         self._up_to_date = UpToDate(tree, LastWrites(database))
 
@@ -121,44 +129,84 @@ class Pipelines:
         *,
         select: Sequence[str] = (),
         full: bool = False,
+        jobs: int | None = None,
+        fail_fast: bool = False,
         progress: Progress | None = None,
     ) -> list[BuildResult]:
+        """Run applied pipelines as `build_all` does, which says what the arguments are.
+
+        Returns:
+            One result per pipeline, in build order.
+
+        Raises:
+            UnknownObject: a pipeline is not applied.
+            LakewardError: a pipeline failed, see `Builds.failure`; its outputs are unchanged.
+        """
+        return self.build_all(
+            names, select=select, full=full, jobs=jobs, fail_fast=fail_fast, progress=progress
+        ).checked()
+
+    def build_all(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        select: Sequence[str] = (),
+        full: bool = False,
+        jobs: int | None = None,
+        fail_fast: bool = False,
+        progress: Progress | None = None,
+    ) -> Builds:
         """Run applied pipelines, each after those that write what it reads. Those that are up to date are left alone.
+
+        One that fails keeps those from being built that read what it writes, and no others.
 
         Args:
             names: which ones; None: all of them, unless some are selected.
             select: more of them, as `+name`, `name+` or `tag:x`: see `select_pipelines`.
             full: run also those that are up to date.
-            progress: called for every batch of rows that was computed.
+            jobs: how many are built at a time, where they don't wait for one another; None: the setting. They divide
+                among them what the engine may use.
+            fail_fast: start no other one when one has failed.
+            progress: called for every batch of rows that was computed, by one thread at a time.
 
         Returns:
-            One result per pipeline, in the order in which they ran. An error ends the run; what was built before stays.
+            What became of each of them, in build order.
 
         Raises:
             UnknownObject: a pipeline is not applied.
-            ComputeError: a query failed while it ran; that pipeline's datasets are unchanged.
         """
         readable, chosen = self._ordered(names, select)
-        builder = self._builder(readable, progress)
-        return [
-            builder.build(pipeline, fingerprint, full=full)
-            for pipeline, fingerprint in readable
-            if pipeline.name in chosen
-        ]
+        fingerprints = {pipeline.name: (pipeline, fingerprint) for pipeline, fingerprint in readable}
+        order = [name for name in fingerprints if name in chosen]
+        edges = pipeline_edges([pipeline for pipeline, _ in readable])
+        schedule = Schedule(order, edges, jobs=_checked(jobs or self._jobs), fail_fast=fail_fast)
+        told = SharedProgress(progress) if progress is not None else None
+        builder = self._builder(readable, told, schedule.width)
+
+        def build(name: str) -> BuildResult:
+            try:
+                return builder.build(*fingerprints[name], full=full)
+            finally:
+                if told is not None:
+                    told.end(name)
+
+        return schedule.run(build)
 
     def watch(
         self,
         names: Sequence[str] | None = None,
         *,
         select: Sequence[str] = (),
+        jobs: int | None = None,
+        fail_fast: bool = False,
         seconds: float = SECONDS,
         clock: Clock | None = None,
         progress: Progress | None = None,
     ) -> Iterator[Outcome]:
-        """Build now, and again whenever something changes; yields what each build did, or its error, without end.
+        """Build now, and again whenever something changes; yields what each build did, and its error, without end.
 
         Args:
-            names, select, progress: see `build`.
+            names, select, jobs, fail_fast, progress: see `build_all`.
             seconds: between two looks at the ledger.
             clock: injected by tests.
 
@@ -166,7 +214,7 @@ class Pipelines:
             UnknownObject: a pipeline is not applied. Later errors are yielded.
         """
         self._ordered(names, select)
-        build = partial(self.build, names, select=select, progress=progress)
+        build = partial(self.build_all, names, select=select, jobs=jobs, fail_fast=fail_fast, progress=progress)
         return Watch(self._registry.state, build, clock or SystemClock(), seconds).outcomes()
 
     def lineage(self) -> Lineage:
@@ -219,18 +267,20 @@ class Pipelines:
                 found += [(pipeline, *each) for each in zip(pipeline.spec.outputs, windows, strict=True)]
         return found
 
-    def _builder(self, readable: Sequence[tuple[Pipeline, str]], progress: Progress | None) -> Builder:
+    def _builder(self, readable: Sequence[tuple[Pipeline, str]], progress: Progress | None, parts: int = 1) -> Builder:
+        """Return what builds pipelines, so many of them at a time."""
+        engine = self._engine.share(parts) if parts > 1 else self._engine
         return Builder(
             self._tree,
             self._ledger,
             self._storage,
             self._recovery,
-            self._engine,
+            engine,
             self._up_to_date,
             SourceWindows(self._database),
-            Guard(self._tree, self._ledger, self._storage, self._engine, ExpectationResults(self._database)),
+            Guard(self._tree, self._ledger, self._storage, engine, ExpectationResults(self._database)),
             self.models,
-            self._stages,
+            partial(self._stages, engine),
             progress,
             {output.dataset: each.name for each, _ in readable for output in each.spec.outputs},
         )
@@ -281,6 +331,12 @@ class Pipelines:
         for name in applied if names is None else names:
             _readable(applied, name)
         return set(applied if names is None else names)
+
+
+def _checked(jobs: int) -> int:
+    if not 1 <= jobs <= MOST_JOBS:
+        raise UsageError(f"{jobs} jobs are asked for; there can be 1 to {MOST_JOBS}", jobs=jobs)
+    return jobs
 
 
 def _readable(applied: Mapping[str, Applied], name: str) -> Pipeline:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lakeward.clock import Clock
 from lakeward.errors import ConflictError, DatabaseUnavailable, LakewardError
+from lakeward.pipelines.schedule import Builds
 from lakeward.storage.requests import BuildResult
 
 SECONDS = 2.0
@@ -29,12 +30,12 @@ class Watch:
     """
 
     state: Callable[[], object]
-    build: Callable[[], Sequence[BuildResult]]
+    build: Callable[[], Builds]
     clock: Clock
     seconds: float = SECONDS
 
     def outcomes(self) -> Iterator[Outcome]:
-        """Yield the results of each build, or its error, without end.
+        """Yield the results of each build that did something, and its error if it had one, without end.
 
         A failed build is tried again when something changes. If somebody else held a dataset, or Postgres was not
         there, nothing needs to change: it is tried again at the next look.
@@ -46,9 +47,12 @@ class Watch:
                 found = self.state()
                 if found != seen:
                     seen = found
-                    results = [result for result in self.build() if not result.up_to_date]
+                    builds = self.build()
+                    results = [result for result in builds.results.values() if not result.up_to_date]
                     if results:
                         yield results
+                    if builds.failure is not None:
+                        raise builds.failure
             except (ConflictError, DatabaseUnavailable) as error:
                 seen = None
                 yield error

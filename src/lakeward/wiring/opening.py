@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from lakeward.clock import Clock, Faults, Ids, NoFaults, RandomIds, SystemClock
+from lakeward.compute.engine import Engine
 from lakeward.compute.engines.duckdb import DuckDBEngine
 from lakeward.control.db import Database
 from lakeward.control.embedded import EmbeddedPostgres
@@ -161,15 +162,7 @@ def _assemble(
     else:
         scratch = Path(tempfile.mkdtemp(prefix="lakeward-"))
         undo.callback(shutil.rmtree, scratch, ignore_errors=True)
-    storage_settings = StorageSettings(
-        warehouse=warehouse,
-        scratch=scratch,
-        catalog=settings.catalog,
-        memory_limit=settings.storage.memory_limit,
-        target_file_bytes=settings.storage.target_file_bytes,
-        retained_versions=settings.retention.versions,
-        filter_seconds=settings.compute.time_limit_seconds,
-    )
+    storage_settings = _storage_settings(settings, warehouse, scratch)
     duck = Duck(storage_settings)
     undo.callback(duck.close)
     context = ArmContext(database, ledger, storage_settings, duck, ids, faults)
@@ -190,7 +183,7 @@ def _assemble(
     storage = Storage(tree, Routing(ledger, made, retention), protocol, RecordedDigests(database), duck, compaction)
     engine = _engine(settings.compute, scratch)
     models = Models(ModelTables(database))
-    stages = partial(Stages, engine, models, scratch, settings.compute.threads or os.cpu_count() or 1)
+    stages = partial(_stages, models, scratch)
     return Workspace(
         settings=loaded,
         database=database,
@@ -201,9 +194,21 @@ def _assemble(
         recovery=recovery,
         retention=retention,
         upkeep=Upkeep(tree, maintenance, models, scratch),
-        pipelines=Pipelines(tree, ledger, storage, recovery, engine, database, models, stages),
+        pipelines=Pipelines(tree, ledger, storage, recovery, engine, database, models, stages, settings.build.jobs),
         models=models,
         close=_once(undo.pop_all().close),
+    )
+
+
+def _storage_settings(settings: Settings, warehouse: Path, scratch: Path) -> StorageSettings:
+    return StorageSettings(
+        warehouse=warehouse,
+        scratch=scratch,
+        catalog=settings.catalog,
+        memory_limit=settings.storage.memory_limit,
+        target_file_bytes=settings.storage.target_file_bytes,
+        retained_versions=settings.retention.versions,
+        filter_seconds=settings.compute.time_limit_seconds,
     )
 
 
@@ -215,6 +220,10 @@ def _engine(wanted: ComputeSection, scratch: Path) -> DuckDBEngine:
         temp_limit=wanted.temp_limit,
         time_limit=wanted.time_limit_seconds,
     )
+
+
+def _stages(models: Models, scratch: Path, engine: Engine) -> Stages:
+    return Stages(engine, models, scratch, engine.threads)
 
 
 def _compaction(

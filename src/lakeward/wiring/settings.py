@@ -94,6 +94,14 @@ class ComputeSection(_Section):
     )
 
 
+class BuildSection(_Section):
+    """How pipelines are built."""
+
+    jobs: int = Field(
+        1, ge=1, le=16, description="how many pipelines are built at a time; they share what `compute` allows one query"
+    )
+
+
 class Settings(_Section):
     """Every setting of a workspace."""
 
@@ -109,6 +117,7 @@ class Settings(_Section):
     storage: StorageSection = StorageSection()  # type: ignore[call-arg]
     compaction: CompactionSection = CompactionSection()  # type: ignore[call-arg]
     compute: ComputeSection = ComputeSection()  # type: ignore[call-arg]
+    build: BuildSection = BuildSection()  # type: ignore[call-arg]
 
     @field_validator("home", "warehouse", mode="before")
     @classmethod

@@ -34,6 +34,21 @@ def test_a_live_line_goes_away() -> None:
     assert "\n" not in text and text.endswith("\r\x1b[2K") and "200 of 1,000 rows" in text
 
 
+def test_several_pieces_of_work_have_a_line_each_until_they_end() -> None:
+    now = [0.0]
+    stream = io.StringIO()
+    progress = Progress(stream, "live", clock=lambda: now[0])
+    for rows in (1, 2):
+        for name in ("one", "two"):
+            now[0] += 1.0
+            progress.beside(name, f"building a.b.{name}", rows)
+    progress.end("one")
+    progress.close()
+    *_, both, left = stream.getvalue().split("\x1b[1A\r\x1b[J")
+    assert both == "building a.b.one: 2 rows, 1 rows/s, 0:03\nbuilding a.b.two: 2 rows, 1 rows/s, 0:02"
+    assert left.split("\r\x1b[2K") == ["building a.b.two: 2 rows, 1 rows/s, 0:02", ""]
+
+
 def test_none_says_nothing() -> None:
     assert shown("none", 20, 10.0) == ""
 

@@ -9,6 +9,7 @@ import pytest
 import lakeward
 from lakeward.errors import ComputeError, LakewardError, LeaseLost, UnknownObject
 from lakeward.pipelines.project import Project
+from lakeward.pipelines.schedule import Builds
 from lakeward.pipelines.watch import Outcome, Watch
 from lakeward.storage.requests import BuildResult
 
@@ -88,11 +89,9 @@ def test_what_is_applied_while_watching_is_built(
 def test_a_conflict_is_tried_again_although_nothing_changed() -> None:
     tries = iter([LeaseLost("held"), LeaseLost("held"), None])
 
-    def build() -> list[BuildResult]:
+    def build() -> Builds:
         error = next(tries)
-        if error is not None:
-            raise error
-        return [BuildResult(None, "up to date", ())]
+        return Builds({"one": BuildResult(None, "one", ())}, {"two": error} if error is not None else {})
 
     nothing = [lambda: None] * 4
     assert run(Watch(lambda: 1, build, Script(*nothing)).outcomes()) == [LeaseLost, LeaseLost]

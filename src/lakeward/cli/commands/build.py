@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
 
+from lakeward.cli.build_progress import build_progress
 from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.commands import build_watch
 from lakeward.cli.next_steps import lakeward
@@ -16,6 +17,7 @@ from lakeward.cli.text import counted, table
 from lakeward.errors import LakewardError, UsageError
 
 if TYPE_CHECKING:
+    from lakeward.pipelines.schedule import Builds
     from lakeward.wiring.workspace import Workspace
 
 
@@ -47,6 +49,11 @@ def build(
     every: Annotated[
         float, typer.Option("--every", metavar="SECONDS", min=0.1, help="With --watch: between two looks.")
     ] = 2.0,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", metavar="N", min=1, help="How many at a time. Else the setting `build.jobs`."),
+    ] = None,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="When one has failed, start no other one.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Run applied pipelines that have something to do.
@@ -54,12 +61,15 @@ def build(
     Each runs after those that write what it reads; its outputs become visible together. A pipeline is up to date, and
     left alone, if since its last build its definition did not change and nothing was written to its sources, nor to its
     outputs by hand. That a query depends on the time or on chance (`now()`, `random()`) is not seen; `--full` runs it.
+
+    When one fails, those that read what it writes are skipped, and all others are built. The exit code is that of the
+    first failure.
     """
     again = _again(names, select, full)
     if watch:
         if full or explain or dry_run:
             raise UsageError("--watch goes with neither --full, --explain nor --dry-run", next_step="leave one out")
-        build_watch.watch(session, names, select, every)
+        build_watch.watch(session, names, select, every, jobs, fail_fast)
         return
     if explain:
         _explain(session, names, select, full, again)
@@ -77,14 +87,24 @@ def build(
         session.show_actions(actions, again, warnings, remedies)
         return
 
-    def told(progress: Any) -> None:
-        session.progress(f"building {progress.dataset}", progress.rows)
-
     started = time.monotonic()
     with session.workspace(make=True) as workspace:
-        results = workspace.build(*(names or []), select=select or (), full=full, progress=told)
+        builds = workspace.pipelines.build_all(
+            names or None,
+            select=select or (),
+            full=full,
+            jobs=jobs,
+            fail_fast=fail_fast,
+            progress=build_progress(session),
+        )
         seconds = time.monotonic() - started
         warnings, remedies = unapplied(session, workspace)
+    _show(session, builds, seconds, warnings, remedies)
+
+
+def _show(session: Session, builds: Builds, seconds: float, warnings: list[str], remedies: list[str]) -> None:
+    """Print what was built, and raise the error of what was not."""
+    results = builds.results.values()
     rows = [
         (result.pipeline, each.dataset, each.verb, f"{each.rows_in:,}", f"{each.row_count:,}", each.version)
         for result in results
@@ -97,6 +117,11 @@ def build(
         lines += [f"warning: {warning}" for result in results for warning in result.warnings]
         lines += [table(columns, rows, ("rows in", "rows now", "version")), f"built in {seconds:.1f} s"]
     lines += [f"warning: {warning}" for warning in warnings]
+    failure = builds.failure
+    if failure is not None:
+        for line in lines:
+            session.say(line)
+        raise failure
     session.show(document, lines, remedies + ([lakeward("dataset", "preview", rows[-1][1])] if rows else []))
 
 

@@ -5,29 +5,40 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from lakeward.cli.build_progress import build_progress
 from lakeward.cli.session import OutputFormat, Session
 from lakeward.errors import LakewardError
 
 
-def watch(session: Session, names: list[str] | None, select: list[str] | None, seconds: float) -> None:
+def watch(
+    session: Session,
+    names: list[str] | None,
+    select: list[str] | None,
+    seconds: float,
+    jobs: int | None,
+    fail_fast: bool,
+) -> None:
     """Build until Ctrl-C, and tell of each build; with JSON, by one document for each."""
-
-    def told(progress: Any) -> None:
-        session.progress(f"building {progress.dataset}", progress.rows)
-
     last: str | None = None
     with session.workspace() as workspace:
-        outcomes = workspace.pipelines.watch(names or None, select=select or (), seconds=seconds, progress=told)
+        outcomes = workspace.pipelines.watch(
+            names or None,
+            select=select or (),
+            jobs=jobs,
+            fail_fast=fail_fast,
+            seconds=seconds,
+            progress=build_progress(session),
+        )
         session.say("watching; Ctrl-C ends it")
         try:
             sys.stdout.flush()
             for outcome in outcomes:
                 if not isinstance(outcome, LakewardError):
                     _built(session, outcome)
-                elif str(outcome) != last:
+                elif _text(outcome) != last:
                     # The same trouble again is no news.
                     _failed(session, outcome)
-                last = str(outcome) if isinstance(outcome, LakewardError) else None
+                last = _text(outcome) if isinstance(outcome, LakewardError) else last
                 # Whoever reads a pipe or file learns of a build when it is done, not when a buffer is full.
                 sys.stdout.flush()
         except KeyboardInterrupt:
@@ -50,5 +61,9 @@ def _built(session: Session, results: Any) -> None:
 def _failed(session: Session, error: LakewardError) -> None:
     if session.output is OutputFormat.json:
         session.write_json(error.to_json())
-    session.say(f"failed: {error}")
+    session.say(f"failed: {_text(error)}")
     session.say("it is tried again when something changes")
+
+
+def _text(error: LakewardError) -> str:
+    return "\n".join([str(error), *getattr(error, "__notes__", ())])

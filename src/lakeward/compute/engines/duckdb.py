@@ -89,11 +89,16 @@ class DuckDBEngine(Engine):
         """See `Engine.share`: memory, threads and space to spill are divided, and time is not."""
         return DuckDBEngine(
             memory_limit=divided(self._memory_limit, parts),
-            threads=max(1, (self._threads or os.cpu_count() or 1) // parts),
+            threads=max(1, self.threads // parts),
             temp_directory=self._temp_directory,
             temp_limit=divided(self._temp_limit, parts) if self._temp_limit is not None else None,
             time_limit=self._time_limit,
         )
+
+    @property
+    def threads(self) -> int:
+        """See `Engine.threads`."""
+        return self._threads or os.cpu_count() or 1
 
     @property
     def temp_directory(self) -> Path:
