@@ -37,6 +37,17 @@ OutputsOption = Annotated[
         help="The outputs that are wanted: risk=probabilities[1] of a file, risk:double of a function.",
     ),
 ]
+FormatOption = Annotated[
+    str | None,
+    typer.Option("--format", metavar="FORMAT", help="pickle, with the two options below; others are told by content."),
+]
+AllowPickleOption = Annotated[
+    bool,
+    typer.Option("--allow-pickle", help="Take a pickle, which runs whatever it says when a build loads it."),
+]
+HashOption = Annotated[
+    str | None, typer.Option("--sha256", metavar="HEX", help="What the file's hash has to be; needed for a pickle.")
+]
 
 
 def register(group: typer.Typer) -> None:
@@ -51,15 +62,28 @@ def add(
     features: FeaturesOption = None,
     outputs: OutputsOption = None,
     project: ProjectOption = Path("."),
+    format_: FormatOption = None,
+    allow_pickle: AllowPickleOption = False,
+    sha256: HashOption = None,
 ) -> None:
     """Register a model as the next version of its name, as churn@3. The very same again adds nothing.
 
     What a file is is told by its content, not by its name, and nothing of it is run. Pickles are refused: save the
-    model as ONNX. The file is kept in the workspace, so that every machine has it.
+    model as ONNX. One that you would run as a program is taken with --format pickle --allow-pickle --sha256 HEX.
+    The file is kept in the workspace, so that every machine has it.
     """
     session.project = project
     with session.workspace(make=True) as workspace:
-        added = workspace.add_model(what, name, _parts(features), _parts(outputs), project)
+        added = workspace.add_model(
+            what,
+            name,
+            _parts(features),
+            _parts(outputs),
+            project,
+            format=format_,
+            allow_pickle=allow_pickle,
+            sha256=sha256,
+        )
     version = added.version
     lines = [
         f"added {version.reference}: {version.format}, {version.size:,} bytes, sha256 {version.sha256}"

@@ -15,6 +15,9 @@ SOURCE_ROW_INDEX = "__source_row_index__"
 """The number of a row in the whole input of a node, from 0. It goes along with each prediction; a function may ask for
 it as a feature, and give it back to say which prediction belongs to which row."""
 
+LATEST = "latest"
+"""What stands for the number of the newest version."""
+
 _REFERENCE = re.compile(r"(?P<name>[^@]+)@(?P<version>[1-9][0-9]{0,8})")
 
 
@@ -121,6 +124,12 @@ class NoModels:
     def versions(self, name: str | None = None) -> list[ModelVersion]:
         """See `ModelCatalog.versions`."""
         return []
+
+
+def latest_name(text: str) -> str | None:
+    """Return the name of `churn@latest`; None if it is another reference."""
+    name, _, version = text.rpartition("@")
+    return name if name and version == LATEST else None
 
 
 def parse_reference(text: str) -> tuple[str, int] | None:

@@ -15,11 +15,13 @@ from lakeward.control.models import ModelRow, ModelTables, NewModel
 from lakeward.discovery import discover
 from lakeward.errors import InvalidName, ModelRefused, NameTaken, StorageError, UnknownObject
 from lakeward.pipelines.models import formats
-from lakeward.pipelines.models.content import what_is
+from lakeward.pipelines.models.content import is_pickle, what_is
 from lakeward.pipelines.models.export import Exported
+from lakeward.pipelines.models.formats.pickle import Pickle
 from lakeward.pipelines.models.formats.python_function import PythonFunction
 from lakeward.pipelines.models.model_format import Declared, Model, ModelFormat
-from lakeward.pipelines.models.registered import SOURCE_ROW_INDEX, ModelVersion, Signature, parse_reference
+from lakeward.pipelines.models.permit import NOTHING_PERMITTED, PERMITTING, Permit
+from lakeward.pipelines.models.registered import SOURCE_ROW_INDEX, ModelVersion, Signature, latest_name, parse_reference
 from lakeward.types.schema import name_key
 
 MODELS_FOLDER = "models"
@@ -60,12 +62,12 @@ class Models:
         return [_version(row) for row in self._tables.versions(name)]
 
     def find(self, reference: str) -> ModelVersion:
-        """Return the version that `churn@3` names, or the newest of `churn`.
+        """Return the version that `churn@3` names, or the newest of `churn` or `churn@latest`.
 
         Raises:
             UnknownObject: there is none, with what there is.
         """
-        name, number = parse_reference(reference) or (reference, None)
+        name, number = parse_reference(reference) or (latest_name(reference) or reference, None)
         versions = self.versions(name)
         found = [version for version in versions if number in (None, version.version)]
         if found:
@@ -80,7 +82,16 @@ class Models:
             model=reference,
         )
 
-    def add(self, what: str, *, name: str, declared: Declared, project: Path, actor: str) -> Added:
+    def add(
+        self,
+        what: str,
+        *,
+        name: str,
+        declared: Declared,
+        project: Path,
+        actor: str,
+        permit: Permit = NOTHING_PERMITTED,
+    ) -> Added:
         """Register a model as the next version of its name. Nothing of it is run.
 
         Args:
@@ -89,6 +100,7 @@ class Models:
             declared: what the file does not tell.
             project: the project's folder.
             actor: who adds it.
+            permit: what the user says of the file besides.
 
         Raises:
             ModelRefused: it is no model, or not as declared; told by its content, whatever it is called.
@@ -103,7 +115,8 @@ class Models:
             format_: ModelFormat = PythonFunction()
         else:
             content, origin = _read(Path(what)), Path(what).name
-            format_ = _format_of(content, what)
+            permit.check_hash(content, what)
+            format_ = Pickle() if permit.pickle(content, what) else _format_of(content, what)
         try:
             signature = format_.describe(content, declared)
             _check_signature(signature)
@@ -213,7 +226,8 @@ def _format_of(content: bytes, what: str) -> ModelFormat:
     raise ModelRefused(
         f"{what} is {what_is(content)}",
         safe="it was not loaded, and no model was added",
-        next_step="save the model as ONNX; for scikit-learn: skl2onnx.to_onnx(…).SerializeToString()",
+        next_step="save the model as ONNX; for scikit-learn: skl2onnx.to_onnx(…).SerializeToString()"
+        + (f", or write {PERMITTING}, if you would run it as a program" if is_pickle(content) else ""),
     )
 
 
