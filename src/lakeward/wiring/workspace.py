@@ -13,13 +13,13 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.records import Transaction
 from lakeward.control.retention import Retention
 from lakeward.control.tree import Tree
-from lakeward.pipelines.build import Progress
 from lakeward.pipelines.models.declaring import declare_model
 from lakeward.pipelines.models.permit import Permit
 from lakeward.pipelines.models.registered import ModelVersion
 from lakeward.pipelines.models.registry import Added, Models, is_function
 from lakeward.pipelines.one_off import RunRequest
 from lakeward.pipelines.plan import Plan
+from lakeward.pipelines.progress import Progress
 from lakeward.pipelines.project import find_project
 from lakeward.pipelines.service import Pipelines
 from lakeward.storage.facade import Storage
@@ -200,17 +200,37 @@ class Workspace:
         return self.pipelines.apply(self.pipelines.load(Path(project)), actor())
 
     def build(
-        self, *names: str, select: Sequence[str] = (), full: bool = False, progress: Progress | None = None
+        self,
+        *names: str,
+        select: Sequence[str] = (),
+        full: bool = False,
+        jobs: int | None = None,
+        fail_fast: bool = False,
+        progress: Progress | None = None,
     ) -> list[BuildResult]:
         """Run applied pipelines in the order of their datasets, and leave alone those whose outputs are up to date.
+
+        One that fails keeps those from being built that read what it writes, and no others: when all have ended, its
+        error is raised. What was built stays; `ws.pipelines.build_all` returns it together with every error.
 
         Args:
             names: which; none: all of them, unless some are selected.
             select: more of them: `+name` with all upstream, `name+` with all downstream, `tag:x`.
             full: run also those that are up to date. A query that depends on now or on chance needs it.
-            progress: is told how many rows of which output were computed so far.
+            jobs: how many are built at a time, where they don't read one another; None: the setting `build.jobs`.
+            fail_fast: start no other one when one has failed.
+            progress: is told how many rows of which output were computed so far, by one thread at a time.
+
+        Returns:
+            One result per pipeline, each after those that it reads, by name where the order is free.
+
+        Raises:
+            LakewardError: a pipeline failed; its outputs are unchanged. If several did, it is the error of the first in
+                that order. The others, and what was skipped, are its notes and in its fields.
         """
-        return self.pipelines.build(list(names) or None, select=select, full=full, progress=progress)
+        return self.pipelines.build(
+            list(names) or None, select=select, full=full, jobs=jobs, fail_fast=fail_fast, progress=progress
+        )
 
     def run(
         self,
