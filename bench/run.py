@@ -10,11 +10,12 @@ import digest
 import iceberg_replace
 import merge
 import models
+import parallel
 import pipelines
 import postgres_rows
 import small_build
 
-BENCHMARKS = (iceberg_replace, postgres_rows, digest, small_build, appends, merge, delta, models, pipelines)
+BENCHMARKS = (iceberg_replace, postgres_rows, digest, small_build, appends, merge, delta, models, pipelines, parallel)
 
 
 def main() -> None:
