@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 import lakeward
-from lakeward.cli.packaged_files import packaged_files
 from lakeward.compute.policy import refused_function
 from lakeward.errors import EmptyReplace, ExpectationFailed, SpecError
 from lakeward.pipelines.expectation_spec import expectation_classes
@@ -37,11 +35,12 @@ def first_cells(heading: str) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A project of the page's two examples."""
+    """A project of the page's first examples."""
     (tmp_path / "shop" / "pipelines").mkdir(parents=True)
     (tmp_path / "shop" / "lakeward.toml").touch()
     (tmp_path / "shop" / "pipelines" / "revenue.sql").write_text(example("sql"))
     (tmp_path / "shop" / "pipelines" / "customers.yml").write_text(example("yaml"))
+    (tmp_path / "shop" / "pipelines" / "scores.py").write_text(example("python"))
     return tmp_path / "shop"
 
 
@@ -70,7 +69,8 @@ def test_the_examples_are_planned_applied_and_built(loaded: lakeward.Workspace, 
     assert plan.pending and not [warning for pipeline in plan.pipelines for warning in pipeline.warnings]
     loaded.apply(folder)
     assert not loaded.plan(folder).pending
-    assert [len(built.transactions) for built in loaded.build()] == [2, 1]
+    assert [len(built.transactions) for built in loaded.build()] == [2, 1, 1]
+    assert loaded.dataset("shop.analytics.scores").row_count == 4
     assert rows(loaded, "revenue_by_country") == [
         {"country": "DE", "orders": 2, "revenue": Decimal("6.0000")},
         {"country": "FR", "orders": 2, "revenue": Decimal("4.0000")},
@@ -172,20 +172,6 @@ def test_results_have_the_types_of_the_table(
     (folder / "pipelines" / "revenue.sql").write_text(f"{header}\nselect {result} as x from orders\n")
     (pipeline,) = loaded.plan(folder).pipelines
     assert pipeline.outputs[0].columns == {"x": column}
-
-
-def test_the_packaged_yaml_example_builds(workspace: lakeward.Workspace, tmp_path: Path) -> None:
-    (tmp_path / "shop" / "pipelines").mkdir(parents=True)
-    (tmp_path / "shop" / "lakeward.toml").touch()
-    name = "pipelines/orders_by_day.yml"
-    (tmp_path / "shop" / name).write_bytes(packaged_files("example_project")[name])
-    columns = {"order_id": "long", "amount": "double", "status": "string", "ordered_at": "timestamp"}
-    orders = workspace.create_dataset("shop.raw.orders", columns)
-    orders.write([{"order_id": 1, "amount": 1.5, "status": "open", "ordered_at": datetime(2024, 5, 1, 9)}])
-    workspace.apply(tmp_path / "shop")
-    workspace.build()
-    (row,) = workspace.dataset("shop.analytics.orders_by_day").to_arrow().to_pylist()
-    assert (str(row["day"]), row["orders"], row["revenue"]) == ("2024-05-01", 1, Decimal("1.50"))
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", PAGE))

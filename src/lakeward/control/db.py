@@ -125,7 +125,10 @@ class Database:
     @property
     def libpq_url(self) -> str:
         """The URL for libpq clients (ADBC, psql), password included: never print it."""
-        return self._url.set(drivername="postgresql").render_as_string(hide_password=False)
+        url = self._url.set(drivername="postgresql").render_as_string(hide_password=False)
+        # A space in an option, as in a socket directory, is written `+`, which libpq takes for a plus.
+        base, mark, options = url.partition("?")
+        return base + mark + options.replace("+", "%20")
 
     @property
     def sqlalchemy_url(self) -> str:

@@ -42,18 +42,26 @@ def test_init_makes_a_project_whose_own_lines_work(run: Run, place: Path, monkey
     assert set(codes.values()) == {0}, codes
     assert {shlex.join(shlex.split(step)[1:]) for step in NEXT_STEPS} <= set(codes)
     preview = run("dataset", "preview", "shop.analytics.revenue_by_country", "--output", "json").document["rows"]
-    assert {row["country"]: row["revenue"] for row in preview} == {"DE": "162.75", "FR": "75.00", "US": "398.80"}
+    assert {row["country"]: row["revenue"] for row in preview} == {"DE": "226.75", "FR": "94.50", "US": "398.80"}
     assert (place / "shop" / ".lakeward").is_dir()
 
 
 def test_init_overwrites_nothing(run: Run, place: Path) -> None:
     (place / "mine").mkdir()
     (place / "mine" / "README.md").write_text("my own")
+    (place / "mine" / "data").write_text("")
     ran = run("init", "mine")
-    assert ran.code == 2 and "README.md is there already" in ran.err
-    assert [path.name for path in (place / "mine").iterdir()] == ["README.md"]
+    assert ran.code == 2 and "README.md is there already, and is another file" in ran.err
+    assert sorted(path.name for path in (place / "mine").iterdir()) == ["README.md", "data"]
+    (place / "mine" / "README.md").unlink()
+    assert run("init", "mine").code == 2 and [path.name for path in (place / "mine").iterdir()] == ["data"]
     (place / "file").write_text("")
-    assert run("init", "file/below").code == 2
+    (place / "dangling").mkdir()
+    (place / "dangling" / "lakeward.toml").symlink_to(place / "elsewhere.toml")
+    for name in ("file/below", "dangling", "", "  ", "x" * 300):
+        ran = run("init", name, "--output", "json")
+        assert ran.code == 2 and ran.document["error"] == "UsageError" and ran.document["next_steps"], name
+    assert sorted(path.name for path in place.iterdir()) == ["dangling", "file", "mine"]
 
 
 def test_the_packaged_projects_are_whole() -> None:

@@ -11,7 +11,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 import psycopg
 import pytest
@@ -144,6 +144,15 @@ def test_socket_directory_in_place_of_the_host_works_as_libpq_writes_it(database
         assert database.fetch(sqlalchemy.text("SELECT current_database() AS name"))[0]["name"] == name
         with psycopg.connect(database.libpq_url) as connection:
             assert connection.info.dbname == name
+
+
+def test_socket_directory_with_a_space_and_a_plus_is_found_by_every_client(database_url: str, short_tmp: Path) -> None:
+    user, host, name = re.fullmatch(r"postgresql://(\w+)@/(\w+)\?host=([^&]+)&port=5432", database_url).group(1, 3, 2)  # type: ignore[union-attr]
+    (short_tmp / "a b+c").symlink_to(unquote(host))
+    with Database(f"postgresql://{user}@/{name}?host={quote(str(short_tmp / 'a b+c'))}") as database:
+        assert database.fetch(sqlalchemy.text("SELECT 1 AS one"))[0]["one"] == 1
+        with psycopg.connect(database.libpq_url) as connection:
+            assert connection.info.host == str(short_tmp / "a b+c")
 
 
 def test_block_that_raises_is_rolled_back(database_url: str) -> None:

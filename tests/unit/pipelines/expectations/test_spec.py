@@ -75,7 +75,7 @@ def test_what_the_design_pins_is_read_and_stored_as_it_is_written(
     ("expectation", "words"),
     [
         ("row_counts: {min: 1}", "unknown expectation 'row_counts'.*did you mean row_count?"),
-        ("row_count", "'row_count' needs keys: on_fail, min, max"),
+        ("row_count", "'row_count' needs keys: min, max, on_fail"),
         ("row_count: 5", "'row_count' is 5, and should be a mapping"),
         ("row_count: {}", "needs 'min' or 'max'"),
         ("row_count: {min: 2, max: 1}", "'min' 2 is more than 'max' 1"),
