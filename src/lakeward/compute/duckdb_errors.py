@@ -22,6 +22,14 @@ _WAYS_OUT = {
 }
 
 
+_OF_VALUES = frozenset({"Conversion", "Out of Range", "Out of Memory", "INTERRUPT", "Interrupt"})
+
+
+def may_be_of_files(error: Exception) -> bool:
+    """Say whether a failure may be that of a missing or damaged file; DuckDB has no kind of its own for those."""
+    return _facts(error).get("exception_type") not in _OF_VALUES
+
+
 def planning_error(
     error: duckdb.Error, sql: str, offset: int, step: str | None, time_limit: TimeLimit
 ) -> LakewardError:

@@ -39,12 +39,9 @@ def check(connection: duckdb.DuckDBPyConnection, sql: str, tables: Collection[st
     statements = tree.get("statements", [])
     if len(statements) != 1:
         raise sql_error(f"there are {len(statements)} statements", sql, None, next_step=_ONLY_SELECT, step=step)
-    nodes = list(_walk(statements[0]))
-    known = {name.casefold() for name in tables}
-    for node in nodes:
-        known.update(str(entry["key"]).casefold() for entry in _entries(node))
-    for node in nodes:
-        reason = _refusal(node, known)
+    known = frozenset(name.casefold() for name in tables)
+    for node, visible in _walk(statements[0], known):
+        reason = _refusal(node, visible)
         if reason is not None:
             raise sql_error(reason, sql, _position(sql, node.get("query_location")), next_step=_ONLY_SELECT, step=step)
 
@@ -76,20 +73,29 @@ def _refusal(node: dict[str, Any], known: Collection[str]) -> str | None:
     return None
 
 
-def _walk(value: Any) -> Iterator[dict[str, Any]]:
-    pending = [value]
+def _walk(tree: Any, known: frozenset[str]) -> Iterator[tuple[dict[str, Any], frozenset[str]]]:
+    """Yield every node with the names of the tables that it may read.
+
+    A name of a WITH stands for that query only where DuckDB sees it so. Anywhere else DuckDB would look for a table or
+    a file of that name, and find what is not the user's.
+    """
+    pending = [(tree, known)]
     while pending:
-        current = pending.pop()
-        if isinstance(current, dict):
-            yield current
-            pending.extend(current.values())
-        elif isinstance(current, list):
-            pending.extend(current)
+        value, visible = pending.pop()
+        if isinstance(value, list):
+            pending.extend((each, visible) for each in value)
+        elif isinstance(value, dict):
+            if value.get("type") == "RECURSIVE_CTE_NODE":
+                visible |= {_name(value.get("cte_name"))}
+            for entry in (value.get("cte_map") or {}).get("map", []):
+                pending.append((entry.get("value"), visible))
+                visible |= {_name(entry.get("key"))}
+            yield value, visible
+            pending.extend((each, visible) for key, each in value.items() if key != "cte_map")
 
 
-def _entries(node: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the entries of a node's WITH."""
-    return list((node.get("cte_map") or {}).get("map", []))
+def _name(value: object) -> str:
+    return str(value).casefold()
 
 
 def _position(sql: str, location: object) -> int | None:

@@ -1,4 +1,4 @@
-"""What an engine does: tell a query's columns without reading data, and run it over Arrow streams."""
+"""What an engine does: tell a query's columns without reading data, and run it over files or Arrow streams."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from lakeward.in_place import InPlace
 from lakeward.types.logical import LogicalType
 from lakeward.types.schema import Schema
 
@@ -22,11 +23,15 @@ class Input:
 
     Args:
         schema: its columns and their types; known before anything is read, so that only the needed columns are.
-        open: starts the read of the named columns, in any order; called at most once, by the thread that calls `run`.
+        open: starts the read of the named columns, in any order, by the thread that calls `run`. Called at most once,
+            and once more if the query failed while it read them in place: what is wrong with them comes out of it.
+        in_place: says how to read the same rows in place; called at most once, before `open`. It returns None, and is
+            None, where a stream is the only way. An engine need not ask.
     """
 
     schema: Schema
     open: Callable[[Sequence[str]], pa.RecordBatchReader]
+    in_place: Callable[[], InPlace | None] | None = None
 
 
 class Engine(ABC):

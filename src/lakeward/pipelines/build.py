@@ -8,7 +8,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from lakeward.compute.engine import Engine, Input
+from lakeward.compute.engine import Engine
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Window
 from lakeward.control.source_windows import Happened, SourceWindows
@@ -29,6 +29,7 @@ from lakeward.pipelines.guard import Guard, all_rows
 from lakeward.pipelines.models.registered import ModelCatalog
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.progress import BuildProgress, Progress
+from lakeward.pipelines.source_input import source_input
 from lakeward.pipelines.spec import Pipeline, strategy_classes
 from lakeward.pipelines.stage_runner import Reads, Stages
 from lakeward.pipelines.up_to_date import UpToDate
@@ -36,13 +37,12 @@ from lakeward.pipelines.windows import Asked, BuildWindows, decide, everything
 from lakeward.stopping import Stop, current
 from lakeward.storage.facade import Storage
 from lakeward.storage.recovery import Recovery
-from lakeward.storage.requests import BuildResult, Output, ReadRequest
+from lakeward.storage.requests import BuildResult, Output
 from lakeward.types.conform import to_reader
 from lakeward.types.schema import Schema
 
 WRITER = "pipeline.output"
 RUN_WRITER = "run.output"
-READER = "pipeline.source"
 DEFAULT_ARM = "postgres"
 
 
@@ -308,14 +308,7 @@ class Builder:
         failure: _Failure,
     ) -> pa.RecordBatchReader:
         """Start the compute of one output, in the dataset's Arrow schema. The key names rows in errors."""
-
-        def opened(record: DatasetRecord, window: Window, columns: Sequence[str]) -> pa.RecordBatchReader:
-            request = ReadRequest(columns=tuple(columns), version=window.high, since=window.low or None)
-            return self.storage.read(record, request, reader=READER)
-
-        inputs = {
-            node: Input(record.schema, partial(opened, record, window)) for node, (record, window) in read.items()
-        }
+        inputs = {node: source_input(self.storage, record, window) for node, (record, window) in read.items()}
         windows = {node: window for node, (_, window) in read.items()}
         try:
             result = stages.run(compiled, Reads(inputs, windows, key))

@@ -18,6 +18,7 @@ from lakeward.control.divergence import Compaction
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Counts, OpenTransaction
 from lakeward.errors import UsageError
+from lakeward.in_place import InPlace
 from lakeward.storage.duck import Duck
 from lakeward.storage.filters import Filter, quote_identifier, quote_list
 from lakeward.storage.leftovers import Leftover, Rewriting, TidyTask
@@ -267,6 +268,10 @@ class StorageArm(ABC):
     @abstractmethod
     def scan(self, table: TableRef, version: ArmVersion, scan: Scan) -> pa.RecordBatchReader:
         """Stream rows of one version, in no particular order, in the Arrow types of the dataset's schema."""
+
+    def in_place(self, table: TableRef, version: ArmVersion, scan: Scan) -> InPlace | None:
+        """Say how an engine can read the rows that `scan` would stream itself; None: it can't, so stream them."""
+        return None
 
     def changes(self, table: TableRef, old: ArmVersion, new: ArmVersion) -> tuple[Side, Side]:
         """Return rows of two versions, the older one first, that may not be in the other one.

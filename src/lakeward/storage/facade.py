@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakeward.control.recorded_digests import RecordedDigests
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ParityMismatch, SchemaError, UnknownVersion, UsageError
+from lakeward.in_place import InPlace
 from lakeward.storage.arm import NEW, OLD, Scan, scanned
 from lakeward.storage.changes import Wanted, check_order, compared, inserts
 from lakeward.storage.compaction import Compaction
@@ -121,6 +122,20 @@ class Storage:
         if place is None:
             return pa.RecordBatchReader.from_batches(_schema(dataset, scan), iter(()))
         return place.arm.scan(table_ref(dataset), place.version, scan)
+
+    def in_place(
+        self, dataset: DatasetRecord, request: ReadRequest = WHOLE, *, reader: str = "api.read"
+    ) -> InPlace | None:
+        """Say how an engine can read the rows of `read` itself; None where they have to be streamed.
+
+        The arguments and errors are those of `read`, and so is what becomes of files while they are read: those of a
+        version that expires stay for the grace of `maintain`.
+        """
+        dataset = self._tree.by_id(dataset.id)
+        scan = _scan(dataset, request)
+        place = self.routing.resolve(dataset, request.arm, request.version)
+        log.debug("%s reads dataset %s in place: %s", reader, dataset.name, place)
+        return place.arm.in_place(table_ref(dataset), place.version, scan) if place is not None else None
 
     def read_prepared(
         self, prepared: PreparedVersion, columns: Sequence[str], since: int | None = None

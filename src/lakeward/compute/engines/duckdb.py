@@ -1,46 +1,31 @@
 """DuckDB as the engine: sealed from files, network, extensions and settings; limited in memory, disk and time.
 
-How inputs get in is decided in `docs/decisions/003-compute-inputs.md`: a query that scans one or two inputs, each once,
-reads them as they come; otherwise all are loaded into temporary tables first, because a stream can be read only once
-and tells the optimizer nothing of its size. Which columns an input needs, and how often it is scanned, is read from
-DuckDB's own plan.
+How inputs get in is decided in `docs/decisions/003-compute-inputs.md` and `010-inputs-in-place.md`: files are read
+where they lie, and are then the only ones that the sealed connection can open. Of what can only be streamed, a query
+that scans one or two inputs, each once, reads them as they come; otherwise all are loaded into temporary tables first,
+because a stream can be read only once and tells the optimizer nothing of its size. Which columns an input needs, and
+how often it is scanned, is read from DuckDB's own plan.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import threading
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from lakeward.compute import duckdb_gate
-from lakeward.compute.duckdb_errors import planning_error, running_error
-from lakeward.compute.duckdb_plan import read_plan
-from lakeward.compute.duckdb_types import Unsupported, export_type, seen_type, to_logical
+from lakeward.compute.duckdb_session import ResultStream, Session
 from lakeward.compute.engine import BATCH_ROWS, Engine, Input
 from lakeward.compute.memory import divided
 from lakeward.compute.scratch import Scratch, remove_abandoned
-from lakeward.compute.single_use import SingleUse
 from lakeward.compute.sql import without_semicolon
-from lakeward.errors import SchemaError
-from lakeward.time_limit import TimeLimit
 from lakeward.types.logical import LogicalType
-from lakeward.types.quoting import duckdb_name
 from lakeward.types.schema import Schema
-from lakeward.types.table import arrow_schema, duckdb_type
 
-Result = TypeVar("Result")
-
-_EXPLAIN = "EXPLAIN (FORMAT JSON) "
 _SEAL = (
     "SET GLOBAL TimeZone = 'UTC'",
     "SET GLOBAL errors_as_json = true",
@@ -49,8 +34,8 @@ _SEAL = (
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
-"""In this order, after connecting: DuckDB refuses a temporary directory once external access is off. Global, so that
-cursors inherit them."""
+"""In this order, after connecting: once external access is off, DuckDB takes no temporary directory or allowed path.
+Global, so that cursors inherit them."""
 
 
 class DuckDBEngine(Engine):
@@ -110,7 +95,7 @@ class DuckDBEngine(Engine):
         self, sql: str, inputs: Mapping[str, Schema], steps: Mapping[str, str] | None = None
     ) -> dict[str, LogicalType]:
         """See `Engine.describe`."""
-        with _Session(self._cursor(), None, self._memory_limit, self._time_limit) as session:
+        with Session(self._cursor(), None, self._memory_limit, self._time_limit) as session:
             session.bind(inputs)
             known = list(inputs)
             for name, text in (steps or {}).items():
@@ -120,18 +105,22 @@ class DuckDBEngine(Engine):
 
     def run(self, sql: str, inputs: Mapping[str, Input], batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         """See `Engine.run`."""
+        places = {name: each.in_place() for name, each in inputs.items() if each.in_place is not None}
+        in_place = {name: place for name, place in places.items() if place is not None}
+        paths = sorted({path for place in in_place.values() for path in place.paths})
         scratch = Scratch(self._temp_directory)
         try:
-            session = _Session(self._connect(scratch.path), scratch, self._memory_limit, self._time_limit)
+            connection = self._connect(scratch.path, paths)
+            session = Session(connection, scratch, self._memory_limit, self._time_limit)
         except BaseException:
             scratch.close()
             raise
         try:
-            reader = session.start(without_semicolon(sql), inputs, batch_rows)
+            reader = session.start(without_semicolon(sql), inputs, in_place, batch_rows)
         except BaseException:
             session.close()
             raise
-        return pa.RecordBatchReader.from_batches(reader.schema, _Stream(session, reader))
+        return pa.RecordBatchReader.from_batches(reader.schema, ResultStream(session, reader))
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         """Return a session of its own on one database that never holds a row: a new database costs 20 ms, this 0.1."""
@@ -140,7 +129,8 @@ class DuckDBEngine(Engine):
                 self._describer = self._connect(None)
             return self._describer.cursor()
 
-    def _connect(self, temp_directory: Path | None) -> duckdb.DuckDBPyConnection:
+    def _connect(self, temp_directory: Path | None, readable: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
+        """Open a database that can read the files at the paths `readable`, and nothing else."""
         config: dict[str, Any] = {
             "memory_limit": self._memory_limit,
             "temp_directory": str(temp_directory) if temp_directory else "",
@@ -157,243 +147,8 @@ class DuckDBEngine(Engine):
         if self._threads is not None:
             config["threads"] = self._threads
         connection = duckdb.connect(":memory:", config=config)
+        if readable:
+            connection.execute("SET allowed_paths = ?", [list(readable)])
         for statement in _SEAL:
             connection.execute(statement)
         return connection
-
-
-@dataclass(frozen=True)
-class _Bound:
-    """An input under its view: column `i` of its schema is called `<prefix>_c<i>` there.
-
-    The prefix tells in the plan which scan belongs to which input, and no column name of a user reaches the scan.
-    """
-
-    name: str
-    prefix: str
-    schema: Schema
-
-
-class _Session:
-    """One sealed connection, and the inputs bound into it."""
-
-    def __init__(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        scratch: Scratch | None,
-        memory_limit: str,
-        time_limit: float | None,
-    ) -> None:
-        self._connection = connection
-        self._scratch = scratch
-        self._memory_limit = memory_limit
-        self._time = TimeLimit(time_limit, connection.interrupt)
-        self._streams: list[SingleUse] = []
-        self._worker: ThreadPoolExecutor | None = None
-
-    def __enter__(self) -> _Session:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Free memory and temporary files. May be called again."""
-        self._time.close()
-        self._connection.close()
-        if self._worker is not None:
-            self._worker.shutdown(wait=False)
-        for stream in self._streams:
-            stream.close()
-        if self._scratch is not None:
-            self._scratch.close()
-
-    def interruptible(self, work: Callable[[], Result]) -> Result:
-        """Do a piece of work that ends when its time is up, and also by Ctrl-C."""
-        with self._time.running():
-            return self._hearing_signals(work)
-
-    def _hearing_signals(self, work: Callable[[], Result]) -> Result:
-        """Do work in a thread, if this is the one that gets signals: inside DuckDB it would not hear Ctrl-C."""
-        if threading.current_thread() is not threading.main_thread():
-            return work()
-        if self._worker is None:
-            self._worker = ThreadPoolExecutor(1, thread_name_prefix="lakeward-query")
-        done = self._worker.submit(work)
-        try:
-            wait([done])
-        except BaseException:
-            self._connection.interrupt()
-            wait([done])
-            raise
-        return done.result()
-
-    def failure(self, error: Exception) -> BaseException:
-        """Return what an input raised, if that is behind a failure of the run, else the failure under our names."""
-        raised = next((stream.failure for stream in self._streams if stream.failure is not None), None)
-        return raised or running_error(error, self._memory_limit, self._time)
-
-    def bind(self, schemas: Mapping[str, Schema]) -> list[_Bound]:
-        """Make every input known with its columns, without a row."""
-        stem = "in"
-        while any(name.casefold().startswith(stem) for name in schemas):
-            stem += "_"
-        bound = [_Bound(name, f"{stem}{number}", schema) for number, (name, schema) in enumerate(schemas.items())]
-        for each in bound:
-            every = range(len(each.schema.columns))
-            empty = SingleUse(arrow_schema(each.schema).empty_table().to_reader(), _below(each, every))
-            self._connection.register(each.prefix, empty)
-            self._view(each, every)
-        return bound
-
-    def describe(self, sql: str, names: Collection[str]) -> list[_Column]:
-        """Return the result's columns; the inputs are bound."""
-        relation = self._relation(sql, names, step=None)
-        return [_column(name, type_) for name, type_ in zip(relation.columns, relation.types, strict=True)]
-
-    def add_step(self, name: str, sql: str, names: Collection[str]) -> None:
-        """Make a query known by a name, after the checks that every query gets."""
-        self._relation(sql, names, step=name)
-        self._connection.execute(f"CREATE TEMP VIEW {duckdb_name(name)} AS {sql}")
-
-    def _relation(self, sql: str, names: Collection[str], step: str | None) -> duckdb.DuckDBPyRelation:
-        duckdb_gate.check(self._connection, sql, names, step)
-        try:
-            # Planning computes, too: what is constant is evaluated then.
-            with self._time.running():
-                self._connection.execute(_EXPLAIN + sql).fetchall()
-        except duckdb.Error as error:
-            raise planning_error(error, sql, len(_EXPLAIN), step, self._time) from None
-        relation = self._connection.sql(sql)
-        # Asked of the query itself: a query around it would get the second `id` as `id_1`, and the data with it.
-        twice = next((name for name, count in Counter(relation.columns).items() if count > 1), None)
-        if twice is not None:
-            raise SchemaError(
-                f"the result has two columns named {twice!r}",
-                next_step=f"give one of them another name (… AS other_{twice}), or leave it out (* EXCLUDE)",
-                column=twice,
-                step=step,
-            )
-        return relation
-
-    def start(self, sql: str, inputs: Mapping[str, Input], batch_rows: int) -> pa.RecordBatchReader:
-        """Bind the inputs, open those that the plan scans, and return the result's stream."""
-        bound = self.bind({name: each.schema for name, each in inputs.items()})
-        query = _exported(sql, self.describe(sql, inputs))
-        try:
-            with self._time.running():
-                explained = self._connection.execute(_EXPLAIN + query).fetchall()
-            plan = read_plan(json.loads(explained[0][1]))
-            for each in bound:
-                scans = [scan.columns for scan in plan.scans if scan.prefix == each.prefix]
-                if scans:
-                    self._open(each, inputs[each.name], sorted(frozenset().union(*scans)), load=not plan.streams)
-            return self.interruptible(lambda: self._connection.sql(query).to_arrow_reader(batch_rows))
-        except duckdb.Error as error:
-            raise self.failure(error) from error
-
-    def _open(self, bound: _Bound, source: Input, indexes: Sequence[int], *, load: bool) -> None:
-        names = [bound.schema.columns[index].name for index in indexes]
-        reader = source.open(names)
-        position = {name: number for number, name in enumerate(reader.schema.names)}
-        missing = [name for name in names if name not in position]
-        if missing or len(position) != len(names):
-            reader.close()
-            raise ValueError(f"input {bound.name!r} gave columns {reader.schema.names} where {names} were asked for")
-        by_name = dict(zip(names, _below(bound, indexes), strict=True))
-        stream = SingleUse(reader, [by_name[name] for name in reader.schema.names], self._time.waiting)
-        self._streams.append(stream)
-        self._connection.register(bound.prefix, stream)
-        if load:
-            load_all = f"CREATE TEMP TABLE {bound.prefix}_rows AS SELECT * FROM {bound.prefix}"
-            self.interruptible(lambda: self._connection.execute(load_all).fetchall())
-            stream.close()
-        self._view(bound, indexes, f"{bound.prefix}_rows" if load else bound.prefix)
-
-    def _view(self, bound: _Bound, indexes: Collection[int], table: str | None = None) -> None:
-        """(Re)make the view under which the query sees the input. Columns that the plan never reads are null in it."""
-        selected = ", ".join(
-            f"CAST({f'{bound.prefix}_c{index}' if index in indexes else 'NULL'} AS {seen_type(column.type)})"
-            f" AS {duckdb_name(column.name)}"
-            for index, column in enumerate(bound.schema.columns)
-        )
-        self._connection.execute(
-            f"CREATE OR REPLACE TEMP VIEW {duckdb_name(bound.name)} AS SELECT {selected} FROM {table or bound.prefix}"
-        )
-
-
-class _Stream:
-    """The batches of a result; frees the session when they end, fail or are released unread.
-
-    A generator would not do: one that was never started runs no `finally`.
-    """
-
-    def __init__(self, session: _Session, reader: pa.RecordBatchReader) -> None:
-        self._session = session
-        self._reader: pa.RecordBatchReader | None = reader
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        if self._reader is None:
-            raise StopIteration
-        try:
-            return self._session.interruptible(self._reader.read_next_batch)
-        except StopIteration:
-            self.close()
-            raise
-        except (duckdb.Error, pa.ArrowException, OSError) as error:
-            failure = self._session.failure(error)
-            self.close()
-            raise failure from error
-
-    def close(self) -> None:
-        """Free the session. DuckDB keeps its temporary files while a result is open, so the reader goes first."""
-        if self._reader is not None:
-            self._reader = None
-            self._session.close()
-
-    def __del__(self) -> None:
-        self.close()
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A column of a result: its name, its logical type, and the type to cast it to on the way out, if any."""
-
-    name: str
-    type: LogicalType
-    cast: str | None
-
-
-def _below(bound: _Bound, indexes: Iterable[int]) -> list[str]:
-    return [f"{bound.prefix}_c{index}" for index in indexes]
-
-
-def _column(name: str, type_: Any) -> _Column:
-    try:
-        logical = to_logical(type_)
-    except Unsupported as unsupported:
-        raise SchemaError(
-            f"result column {name!r} is of type {unsupported.type_name}, which no dataset holds: {unsupported.reason}",
-            next_step=f"cast it: {unsupported.cast.replace('{}', duckdb_name(name))}",
-            column=name,
-            type=unsupported.type_name,
-            step=None,
-        ) from None
-    leaves_as = duckdb_type(export_type(logical))
-    return _Column(name, logical, None if str(type_).upper() == leaves_as.upper() else leaves_as)
-
-
-def _exported(sql: str, columns: Sequence[_Column]) -> str:
-    """Return the query with the casts of its columns; DuckDB keeps the order of an ordered subquery."""
-    if not any(column.cast for column in columns):
-        return sql
-    selected = ", ".join(
-        f"CAST({duckdb_name(column.name)} AS {column.cast}) AS {duckdb_name(column.name)}"
-        if column.cast
-        else duckdb_name(column.name)
-        for column in columns
-    )
-    return f"SELECT {selected} FROM (\n{sql}\n) AS result"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyiceberg.table import Table
@@ -12,6 +13,7 @@ from pyiceberg.table.metadata import TableMetadata
 from lakeward.control.records import ArmVersion, Counts
 from lakeward.control.retention import Retention
 from lakeward.errors import CatalogError, ConflictError, StorageError, UnknownVersion
+from lakeward.in_place import InPlace
 from lakeward.storage.arm import (
     ArmContext,
     ForeignHead,
@@ -27,13 +29,14 @@ from lakeward.storage.arm import (
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.adoption import Adoption
 from lakeward.storage.arms.iceberg.compaction import Compactor, gathered, rewritten
+from lakeward.storage.arms.iceberg.deletes import local_path
 from lakeward.storage.arms.iceberg.delta import differing
 from lakeward.storage.arms.iceberg.files import RollingWriter
 from lakeward.storage.arms.iceberg.foreign import head_of
 from lakeward.storage.arms.iceberg.foreign_rows import ForeignRows
 from lakeward.storage.arms.iceberg.merge import Merge
 from lakeward.storage.arms.iceberg.producers import Appends, Change, ParentMoved, Replaces
-from lakeward.storage.arms.iceberg.scans import FileScan, plan
+from lakeward.storage.arms.iceberg.scans import DELETED_ROWS, PATTERN, FileScan, plan
 from lakeward.storage.arms.iceberg.tables import (
     BUILD_PROPERTY,
     DATASET_PROPERTY,
@@ -213,22 +216,35 @@ class IcebergArm(StorageArm):
 
     def scan(self, table: TableRef, version: ArmVersion, scan: Scan) -> pa.RecordBatchReader:
         """Stream one snapshot's rows, reading only the columns and files that are needed."""
-        wanted = table.schema.select(scan.columns)
-        target = with_identity(arrow_schema(wanted)) if scan.identity else arrow_schema(wanted)
-        names = [*wanted.names, *(IDENTITY_COLUMNS if scan.identity else ())]
-        reads = {*names, *(scan.where.columns if scan.where else ()), *((VERSION,) if scan.since is not None else ())}
-        files = self._plan(table, version, reads, scan)
+        wanted = arrow_schema(table.schema.select(scan.columns))
+        target = with_identity(wanted) if scan.identity else wanted
+        files = self._selected(table, version, scan, DELETED_ROWS)
         if files is None:
             return pa.RecordBatchReader.from_batches(target, iter(()))
+        return self._duck.stream(files.sql, target, files.tables, scan.where)
+
+    def in_place(self, table: TableRef, version: ArmVersion, scan: Scan) -> InPlace | None:
+        """Name the data files of one snapshot; no engine takes one whose path looks like a pattern."""
+        files = self._selected(table, version, scan, f"{DELETED_ROWS}_{uuid.uuid4().hex}")
+        if files is None:
+            return None
+        paths = tuple(local_path(task.file.file_path) for task in files.tasks)
+        if any(character in path for path in paths for character in PATTERN):
+            return None
+        return InPlace(files.sql, paths, files.tables)
+
+    def _selected(self, table: TableRef, version: ArmVersion, scan: Scan, deletes: str) -> FileScan | None:
+        """Return the query of the rows and columns that are wanted, None if there are none; `deletes` as in `plan`."""
+        names = [*scan.columns, *(IDENTITY_COLUMNS if scan.identity else ())]
+        reads = {*names, *(scan.where.columns if scan.where else ()), *((VERSION,) if scan.since is not None else ())}
+        files = self._plan(table, version, reads, scan, deletes)
+        if files is None:
+            return None
         conditions = [f"{VERSION} > {scan.since}"] if scan.since is not None else []
         conditions += [f"({scan.where.sql})"] if scan.where is not None else []
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return self._duck.stream(
-            f"SELECT {quote_list(names)} FROM ({files.sql}) AS {quote_identifier(SOURCE)}{where}",
-            target,
-            files.tables,
-            scan.where,
-        )
+        sql = f"SELECT {quote_list(names)} FROM ({files.sql}) AS {quote_identifier(SOURCE)}{where}"
+        return replace(files, sql=sql)
 
     def changes(self, table: TableRef, old: ArmVersion, new: ArmVersion) -> tuple[Side, Side]:
         """Leave out files that both snapshots have, with the same rows deleted."""
@@ -343,13 +359,15 @@ class IcebergArm(StorageArm):
         assert held.snapshot_id is not None
         branches.restore_columns(lambda: self._tables.load(table), table, held.snapshot_id)
 
-    def _plan(self, table: TableRef, version: ArmVersion, columns: set[str], scan: Scan) -> FileScan | None:
+    def _plan(
+        self, table: TableRef, version: ArmVersion, columns: set[str], scan: Scan, deletes: str = DELETED_ROWS
+    ) -> FileScan | None:
         assert version.snapshot_id is not None
         loaded = self._tables.load(table)
         if loaded.metadata.snapshot_by_id(version.snapshot_id) is None:
             raise self._gone(table, version)
         with catalog_errors(f"dataset {table.name}"):
-            return plan(loaded, version.snapshot_id, table.schema, columns, scan)
+            return plan(loaded, version.snapshot_id, table.schema, columns, scan, deletes)
 
     def _gone(self, table: TableRef, version: ArmVersion) -> StorageError | UnknownVersion:
         """Return the error of a reader that was sent to a snapshot which is not in the table."""

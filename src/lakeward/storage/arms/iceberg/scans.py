@@ -34,6 +34,9 @@ DELETED_ROWS = "deleted_rows"
 PLACE = f"((CAST(t.file_index AS BIGINT) << {FILE_SHIFT}) | t.file_row_number)"
 """DuckDB's expression of a row's place among several files, see `deletes`."""
 
+PATTERN = "[*?"
+"""Characters of a path by which DuckDB takes it for a pattern."""
+
 _COMPARISONS: dict[str, Callable[..., BooleanExpression]] = {
     "=": EqualTo,
     ">": GreaterThan,
@@ -135,7 +138,8 @@ def _rows_of(
 ) -> str:
     numbers = [] if first is None else [f"CAST(t.file_index AS BIGINT) + {first} AS file", "t.file_row_number AS row"]
     files = [local_path(task.file.file_path) for task in tasks]
-    return select_rows(table, schema, columns, files, join, numbers)
+    rows = sum(task.file.record_count for task in tasks)
+    return select_rows(table, schema, columns, files, join, numbers, rows)
 
 
 def select_rows(
@@ -145,6 +149,7 @@ def select_rows(
     files: Sequence[str],
     joins: str = "",
     more: Sequence[str] = (),
+    rows: int | None = None,
 ) -> str:
     """Return a DuckDB query over data files.
 
@@ -155,6 +160,7 @@ def select_rows(
         files: local paths; at least one.
         joins: what the files' rows, `t`, are joined with; `t` then has `filename` and `file_row_number`.
         more: expressions to select besides.
+        rows: how many the files have; DuckDB orders joins by it, and without it guesses from the files' sizes.
     """
     written, wanted = file_schema(table.schema()), set(columns)
     read = [_column(table, schema, name, written) for name in [*schema.names, *IDENTITY_COLUMNS] if name in wanted]
@@ -162,6 +168,7 @@ def select_rows(
     # Directories like `region=EU` say nothing that the files do not.
     options = f"schema = MAP {{{', '.join(column.entry for column in read)}}}, hive_partitioning = false"
     options += ", filename = true, file_row_number = true" if joins else ""
+    options += f", explicit_cardinality = {rows}" if rows else ""
     select = ", ".join([*(column.expression for column in read), *more])
     return f"SELECT {select} FROM read_parquet([{paths}], {options}) AS t {joins}"
 
@@ -265,4 +272,4 @@ def _literal(text: str) -> str:
 
 def _glob_free(path: str) -> str:
     """Keep DuckDB from reading a path's own brackets, stars and question marks as a pattern."""
-    return "".join(f"[{character}]" if character in "[*?" else character for character in path)
+    return "".join(f"[{character}]" if character in PATTERN else character for character in path)
