@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lakeward import errors
 
 if TYPE_CHECKING:
+    from lakeward.pipelines.python.declaring import transform
     from lakeward.storage.requests import BuildResult, WriteResult
     from lakeward.types.digest import Digest
     from lakeward.wiring.dataset import Dataset
@@ -22,6 +23,7 @@ else:
         "Workspace": ("lakeward.wiring.workspace", "Workspace"),
         "WriteResult": ("lakeward.storage.requests", "WriteResult"),
         "open": ("lakeward.wiring.opening", "open_workspace"),
+        "transform": ("lakeward.pipelines.python.declaring", "transform"),
     }
 
     def __getattr__(name: str) -> object:
@@ -37,4 +39,14 @@ else:
 
 __version__ = "0.1.0"
 
-__all__ = ["BuildResult", "Dataset", "Digest", "Workspace", "WriteResult", "__version__", "errors", "open"]
+__all__ = [
+    "BuildResult",
+    "Dataset",
+    "Digest",
+    "Workspace",
+    "WriteResult",
+    "__version__",
+    "errors",
+    "open",
+    "transform",
+]

@@ -167,7 +167,8 @@ def test_the_tables_are_those_of_the_code(folder: Path) -> None:
 def test_results_have_the_types_of_the_table(
     loaded: lakeward.Workspace, folder: Path, result: str, column: str
 ) -> None:
-    (folder / "pipelines" / "customers.yml").unlink()
+    for other in ("customers.yml", "scores.py"):
+        (folder / "pipelines" / other).unlink()
     header = "\n".join(re.findall(r"^-- (?!primary_key).*", example("sql"), re.MULTILINE))
     (folder / "pipelines" / "revenue.sql").write_text(f"{header}\nselect {result} as x from orders\n")
     (pipeline,) = loaded.plan(folder).pipelines

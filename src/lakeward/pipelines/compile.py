@@ -167,7 +167,8 @@ class Compiler:
             node, origin = self._graph.node(name), self._graph.pipeline.origin
             assert isinstance(node, StageNode)
             columns = {each: self._columns(read) for each, read in node.inputs.items()}
-            stage = stage_classes()[node.kind].bind(node, Site(name, columns, self._models, origin))
+            site = Site(name, columns, self._models, origin, self._graph.pipeline.spec.code)
+            stage = stage_classes()[node.kind].bind(node, site)
             try:
                 schema = Schema.declare(stage.columns)
             except SchemaError as error:

@@ -11,6 +11,7 @@ from lakeward.compute.sql import canonical
 from lakeward.pipelines.expectation import QUARANTINE
 from lakeward.pipelines.expectation_spec import read_expectations
 from lakeward.pipelines.nodes import JoinNode, SourceNode, SplitNode, StageNode, TransformNode
+from lakeward.pipelines.python.code import code_parts
 from lakeward.pipelines.spec import Pipeline
 
 _JUDGING = "expectations of "
@@ -53,6 +54,7 @@ def parts(pipeline: Pipeline) -> dict[str, str]:
             found[f"node {name}"] = node.meaning()
         elif isinstance(node, TransformNode):
             found[f"node {name}"] = canonical(node.transform)
+    found |= code_parts(pipeline.spec.code)
     for output in pipeline.spec.outputs:
         output_facts = {
             "from": output.from_,

@@ -7,7 +7,7 @@ expression takes. What only decides which rows there are (`where`, `join … on`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import sqlglot
 from sqlglot import exp
@@ -24,10 +24,30 @@ from lakeward.pipelines.spec import OutputSpec, Pipeline
 from lakeward.types.quoting import duckdb_name
 from lakeward.types.schema import Schema, name_key
 
-From = tuple[tuple[str, str], ...] | None
-"""The (input, column) pairs that a column is made from; None: that can't be told."""
-
 NOT_TOLD = "can't be told from its query"
+OPAQUE = "made by Python: of any of these"
+
+
+@dataclass(frozen=True)
+class From:
+    """What a column is made from.
+
+    Args:
+        pairs: (input, column), each once.
+        opaque: it may be made from fewer: these are all that a function got.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    opaque: bool = False
+
+    @classmethod
+    def all_of(cls, parts: Sequence[From | None], *, opaque: bool = False) -> From | None:
+        """Return what is made from several; None, if of one of them it can't be told."""
+        told = [part for part in parts if part is not None]
+        if len(told) < len(parts):
+            return None
+        pairs = tuple(dict.fromkeys(pair for part in told for pair in part.pairs))
+        return cls(pairs, opaque or any(part.opaque for part in told))
 
 
 @dataclass(frozen=True)
@@ -57,7 +77,7 @@ class _Made:
     """How an output's columns are made. `unknown` says why that of none can be told."""
 
     pipeline: str
-    origins: Mapping[str, From] = field(default_factory=dict)
+    origins: Mapping[str, From | None] = field(default_factory=dict)
     unknown: str | None = None
 
 
@@ -122,7 +142,7 @@ class Lineage:
                     notes.append(f"whether {which} is made from it {made.unknown or NOT_TOLD}")
                 for each, origins in made.origins.items():
                     if origins is not None and any(
-                        _same(dataset, name) and _same(column, from_) for name, from_ in origins
+                        _same(dataset, name) and _same(column, from_) for name, from_ in origins.pairs
                     ):
                         links.append(self.down(self._writers[written][1].dataset, each, other.name))
             self._nodes[key] = ColumnLineage(dataset, column, pipeline, tuple(links), "; ".join(notes) or None)
@@ -140,8 +160,9 @@ class Lineage:
         origins = made.origins[name]
         if origins is None:
             return ColumnLineage(dataset, column, made.pipeline, (), NOT_TOLD)
-        links = tuple(self.up(*origin) for origin in origins)
-        return ColumnLineage(dataset, column, made.pipeline, links, None if links else "from no column")
+        links = tuple(self.up(*pair) for pair in origins.pairs)
+        note = (OPAQUE if origins.opaque else None) if links else "from no column"
+        return ColumnLineage(dataset, column, made.pipeline, links, note)
 
     def _how(self, dataset: str) -> _Made:
         key = name_key(dataset)
@@ -155,7 +176,7 @@ class Lineage:
                 self._made[key] = _Made(pipeline.name, unknown=f"{NOT_TOLD}: {first}")
         return self._made[key]
 
-    def _origins(self, pipeline: Pipeline, output: OutputSpec) -> dict[str, From]:
+    def _origins(self, pipeline: Pipeline, output: OutputSpec) -> dict[str, From | None]:
         graph = read_graph(pipeline)
         schemas: dict[str, Schema] = {}
         for name in pipeline.sources.values():
@@ -171,7 +192,7 @@ class Lineage:
         datasets = pipeline.sources
         origins = {name: found.get(name.casefold()) for name in names}
         return {
-            name: None if each is None else tuple(sorted({(datasets[node], column) for node, column in each}))
+            name: each and From(tuple(sorted({(datasets[node], column) for node, column in each.pairs})), each.opaque)
             for name, each in origins.items()
         }
 
@@ -200,7 +221,7 @@ class _Tracer:
     graph: Graph
     schemas: Mapping[str, Schema]
 
-    def trace(self, compiled: Compiled) -> dict[str, From]:
+    def trace(self, compiled: Compiled) -> dict[str, From | None]:
         """Return the source nodes' columns that each column of a query is made from, by its case-folded name.
 
         Raises:
@@ -220,34 +241,32 @@ class _Tracer:
         assert isinstance(nodes, dict)
         below = {name: self._stage(stage) for name, stage in compiled.stages.items()}
         original = {called[name]: name for name in inputs}
-        found: dict[str, From] = {}
+        found: dict[str, From | None] = {}
         for column, node in nodes.items():
             leaves = _leaves(node, original)
-            parts = [below[name].get(each) if name in below else ((name, each),) for name, each in leaves or ()]
-            told = leaves is not None and None not in parts
-            found[column.casefold()] = tuple({pair: None for part in parts for pair in part or ()}) if told else None
+            parts = [below[name].get(each) if name in below else From(((name, each),)) for name, each in leaves or ()]
+            found[column.casefold()] = From.all_of(parts) if leaves is not None else None
         return {name: self._spelled(each) for name, each in found.items()}
 
-    def _spelled(self, origins: From) -> From:
+    def _spelled(self, origins: From | None) -> From | None:
         """Return columns as their datasets spell them: the analysis folds their case."""
         if origins is None:
             return None
         sources = self.graph.pipeline.sources
         spelled = {(node, name.casefold()): name for node, dataset in sources.items() for name in self.names(dataset)}
-        return tuple((node, spelled[node, name.casefold()]) for node, name in origins)
+        return replace(origins, pairs=tuple((node, spelled[node, name.casefold()]) for node, name in origins.pairs))
 
     def names(self, dataset: str) -> Sequence[str]:
         """Return the columns of a dataset; none, if no output needs it."""
         return self.schemas[dataset].names if dataset in self.schemas else ()
 
-    def _stage(self, compiled: CompiledStage) -> dict[str, From]:
+    def _stage(self, compiled: CompiledStage) -> dict[str, From | None]:
         """Return what a stage's columns are made from."""
         before = {name: self.trace(each) for name, each in compiled.inputs.items()}
-        found: dict[str, From] = {}
+        found: dict[str, From | None] = {}
         for column in compiled.schema.names:
             parts = [before[name].get(each.casefold()) for name, each in compiled.stage.made_from(column)]
-            told = None not in parts
-            found[column.casefold()] = tuple({pair: None for part in parts for pair in part or ()}) if told else None
+            found[column.casefold()] = From.all_of(parts, opaque=compiled.stage.opaque)
         return found
 
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
 from pydantic_core import PydanticCustomError
 
 from lakeward.types.quoting import duckdb_name
@@ -172,6 +172,68 @@ class ModelNode(StageNode):
         return None
 
 
+class PythonCall(SpecModel):
+    """What a python node calls, with which nodes, and the columns that the function gives.
+
+    A list of inputs means arguments of the same names. `row_wise` says that new rows of one input give new rows, and
+    change nothing of what came of the old ones.
+    """
+
+    call: str
+    inputs: dict[str, str]
+    columns: dict[str, str]
+    row_wise: bool = False
+
+    @field_validator("inputs", mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        if not isinstance(value, list):
+            return value
+        if not all(isinstance(each, str) for each in value) or len(set(value)) < len(value):
+            raise PydanticCustomError("inputs", "a list of different names, or a mapping of arguments to nodes")
+        return {each: each for each in value}
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _in_order(cls, value: object) -> object:
+        pairs = isinstance(value, list) and all(isinstance(each, list) and len(each) == 2 for each in value)
+        return dict(value) if isinstance(value, list) and pairs else value
+
+    @field_serializer("columns")
+    def _as_pairs(self, columns: dict[str, str]) -> list[list[str]]:
+        # A mapping would lose its order where specs are stored.
+        return [[name, type_] for name, type_ in columns.items()]
+
+
+class PythonNode(StageNode):
+    """Gives the rows that a function of the project returns for the rows of other nodes."""
+
+    kind: ClassVar[str] = "python"
+    python: PythonCall
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        """See `StageNode.inputs`; an input is called as the argument that gets it."""
+        return self.python.inputs
+
+    def place(self, name: str) -> tuple[str, ...]:
+        """See `StageNode.place`."""
+        return (self.kind, "inputs", name)
+
+    def meaning(self) -> str:
+        """See `StageNode.meaning`. The order of columns is that of a dataset that is there, and does not count."""
+        facts = {**self.python.model_dump(), "columns": self.python.columns}
+        return json.dumps(facts, sort_keys=True, ensure_ascii=False)
+
+    def not_linear(self, moving: Collection[str]) -> str | None:
+        """See `StageNode.not_linear`."""
+        if not self.python.row_wise:
+            return "is Python, and any of its rows may depend on all that it reads: say `row_wise: true` if none does"
+        if len(moving) > 1:
+            return f"reads new rows of {' and '.join(moving)}: give all but one of its sources `window: full`"
+        return None
+
+
 def names_of(name: str, node: Node) -> tuple[str, ...]:
     """Return the names under which other nodes read a node: its own, or those of a split's two sides."""
     return (node.split.true, node.split.false) if isinstance(node, SplitNode) else (name,)
@@ -185,5 +247,6 @@ NODES: tuple[type[Node], ...] = (
     JoinNode,
     SplitNode,
     ModelNode,
+    PythonNode,
 )
 """Every kind of node, in the order of the documentation."""

@@ -10,13 +10,15 @@ from lakeward.errors import SpecError
 from lakeward.pipelines.document import MAX_BYTES, read_document
 from lakeward.pipelines.graph import order_pipelines, read_graph
 from lakeward.pipelines.problems import Problems
+from lakeward.pipelines.project_code import read_python_pipelines, with_code
+from lakeward.pipelines.python.code import SUFFIX
 from lakeward.pipelines.spec import Pipeline, read_spec
 from lakeward.pipelines.sql_file import read_sql_file
 from lakeward.types.schema import name_key
 
 PROJECT_FILE = "lakeward.toml"
 PIPELINES_FOLDER = "pipelines"
-SUFFIXES = (".yml", ".yaml", ".sql")
+SUFFIXES = (".yml", ".yaml", ".sql", ".py")
 
 
 @dataclass(frozen=True)
@@ -63,14 +65,14 @@ def load_project(path: Path) -> Project:
     problems = Problems()
     for file in files:
         with problems.collect():
-            pipeline = read_pipeline(file, file.relative_to(root).as_posix())
-            other = pipelines.setdefault(name_key(pipeline.name), pipeline)
-            if other is not pipeline:
-                raise pipeline.origin.error(
-                    f"pipeline {pipeline.name!r} is also in {other.origin.at(('pipeline',))}",
-                    ("pipeline",),
-                    next_step="rename one of them; names that differ only in case count as one",
-                )
+            for pipeline in _read(root, file.relative_to(root).as_posix()):
+                other = pipelines.setdefault(name_key(pipeline.name), pipeline)
+                if other is not pipeline:
+                    raise pipeline.origin.error(
+                        f"pipeline {pipeline.name!r} is also in {other.origin.at(('pipeline',))}",
+                        ("pipeline",),
+                        next_step="rename one of them; names that differ only in case count as one",
+                    )
     if problems.found:
         check_queries(list(pipelines.values()), problems)
     problems.raise_all()
@@ -89,6 +91,13 @@ def check_queries(pipelines: Sequence[Pipeline], problems: Problems) -> None:
             read_graph(pipeline)
     with problems.collect():
         order_pipelines(pipelines)
+
+
+def _read(root: Path, file: str) -> list[Pipeline]:
+    """Return the pipelines of a file, with the code of their Python nodes."""
+    if file.lower().endswith(SUFFIX):
+        return read_python_pipelines(root, file)
+    return [with_code(read_pipeline(root / file, file), root)]
 
 
 def read_pipeline(path: Path, file: str) -> Pipeline:

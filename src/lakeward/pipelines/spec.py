@@ -5,8 +5,8 @@ The YAML form is pinned by the design: later kinds of node and strategies add to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -56,12 +56,16 @@ class OutputSpec(SpecModel):
 
 
 class PipelineSpec(SpecModel):
-    """A pipeline as it is stored when it is applied."""
+    """A pipeline as it is stored when it is applied.
+
+    `code` has the files of the project that a build runs, by their paths; nobody writes it.
+    """
 
     pipeline: str
     nodes: dict[str, SerializeAsAny[Node]]
     outputs: list[OutputSpec]
     tags: list[str] = Field(default_factory=list)
+    code: dict[str, str] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,7 @@ class Pipeline:
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as it is stored; `from_json` reads it back."""
-        return self.spec.model_dump(mode="json", by_alias=True)
+        return self.spec.model_dump(mode="json", by_alias=True, exclude=None if self.spec.code else {"code"})
 
     @classmethod
     def from_json(cls, data: dict[str, Any], file: str) -> Pipeline:
@@ -136,7 +140,12 @@ class Pipeline:
         Raises:
             SpecError: it was stored by a version that wrote another form.
         """
-        return read_spec(data, Origin(file))
+        written = {key: value for key, value in data.items() if key != "code"}
+        return read_spec(written, Origin(file)).with_code(data.get("code", {}))
+
+    def with_code(self, code: Mapping[str, str]) -> Pipeline:
+        """Return the pipeline with the files that its Python nodes run."""
+        return replace(self, spec=self.spec.model_copy(update={"code": dict(code)}))
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
 import pyarrow as pa
@@ -30,12 +30,14 @@ class Site:
         columns: those of each of its inputs, with types, by the input's own name (see `StageNode.inputs`).
         models: where models are looked up.
         origin: where the node was written.
+        code: the files of the project that are stored with the pipeline, by their paths.
     """
 
     node: str
     columns: Mapping[str, Mapping[str, LogicalType]]
     models: ModelCatalog
     origin: Origin
+    code: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class Stage(ABC):
 
     name: ClassVar[str]
     """The kind of its node, as it is written."""
+    opaque: ClassVar[bool] = False
+    """Whether nobody can tell from which columns one of its columns is made: `made_from` names all that it may be."""
 
     node: str
     columns: Mapping[str, LogicalType]

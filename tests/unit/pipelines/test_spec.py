@@ -79,9 +79,9 @@ def test_dataset_names_are_kept_in_one_form() -> None:
         ("{source: main.raw.orders}", "{join: {left: a}}", 3, "'right' is missing", "add `right: …`"),
         (
             "{source: main.raw.orders}",
-            "{python: {}}",
+            "{ruby: {}}",
             3,
-            "unknown kind 'python'; there are source, transform, join, split, model",
+            "unknown kind 'ruby'; there are source, transform, join, split, model",
             None,
         ),
         ("{source: main.raw.orders}", "main.raw.orders", 3, "should be a mapping: a kind of node", None),
