@@ -189,7 +189,7 @@ class ComputeError(PipelineError):
 
 
 class TimeLimitExceeded(ComputeError):
-    """A query or filter computed for longer than it may, and was ended. Fields: `limit_seconds`, `setting`."""
+    """A query, filter or model computed for longer than it may, and was ended. Fields: `limit_seconds`, `setting`."""
 
 
 class NotIncremental(PipelineError):

@@ -21,7 +21,7 @@ _LONGEST = 0.2
 
 
 class TimeLimit:
-    """How long one query may compute, in pieces: nothing counts between them, nor while a piece waits for others.
+    """How long a query or model may compute, in pieces: nothing counts between them, or while one waits for others.
 
     A piece is also interrupted if the work of the thread that made this is stopped. Threads other than the one that
     computes may wait at the same time. Close it when the work is done.
@@ -30,9 +30,11 @@ class TimeLimit:
         seconds: of all pieces together; None: no limit.
         interrupt: ends the piece that runs; called from another thread, and again until the piece has ended, since a
             call between two statements of the piece is forgotten by the second one.
+        setting: what the limit is set by, for its error.
     """
 
-    def __init__(self, seconds: float | None, interrupt: Callable[[], None]) -> None:
+    def __init__(self, seconds: float | None, interrupt: Callable[[], None], setting: str = SETTING) -> None:
+        self._setting = setting
         self._seconds = math.inf if seconds is None else seconds
         self._stop = current()
         self._interrupt = interrupt
@@ -76,11 +78,11 @@ class TimeLimit:
     def exceeded(self, what: str) -> TimeLimitExceeded:
         """Return the error of work that was interrupted; `what` it was begins its message."""
         return TimeLimitExceeded(
-            f"{what} computed for longer than {self._seconds:g} s, its limit by {SETTING}, and was ended",
+            f"{what} computed for longer than {self._seconds:g} s, its limit by {self._setting}, and was ended",
             safe="nothing was written",
-            next_step=f"let it compute less, or raise the setting {SETTING}",
+            next_step=f"let it compute less, or raise the setting {self._setting}",
             limit_seconds=self._seconds,
-            setting=SETTING,
+            setting=self._setting,
         )
 
     def close(self) -> None:

@@ -182,7 +182,7 @@ def _assemble(
     )
     storage = Storage(tree, Routing(ledger, made, retention), protocol, RecordedDigests(database), duck, compaction)
     engine = _engine(settings.compute, scratch)
-    models = Models(ModelTables(database))
+    models = Models(ModelTables(database), settings.models.time_limit_seconds)
     stages = partial(_stages, models, scratch)
     return Workspace(
         settings=loaded,

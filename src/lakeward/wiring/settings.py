@@ -94,6 +94,14 @@ class ComputeSection(_Section):
     )
 
 
+class ModelsSection(_Section):
+    """How models predict."""
+
+    time_limit_seconds: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="how long the model of one node may predict; unset: any time"
+    )
+
+
 class BuildSection(_Section):
     """How pipelines are built."""
 
@@ -117,6 +125,7 @@ class Settings(_Section):
     storage: StorageSection = StorageSection()  # type: ignore[call-arg]
     compaction: CompactionSection = CompactionSection()  # type: ignore[call-arg]
     compute: ComputeSection = ComputeSection()  # type: ignore[call-arg]
+    models: ModelsSection = ModelsSection()  # type: ignore[call-arg]
     build: BuildSection = BuildSection()  # type: ignore[call-arg]
 
     @field_validator("home", "warehouse", mode="before")

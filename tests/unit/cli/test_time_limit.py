@@ -68,3 +68,26 @@ def test_a_run_and_a_filter_are_ended(build: Callable[[str], Ran], run: Run, ope
         read = run("dataset", "export", name, f"{arm}.csv", "--where", HEAVY)
         assert read.code == 1 and "filter 'LIST_SUM(" in read.err, read.err
         assert "longer than 0.5 s, its limit by compute.time_limit_seconds" in read.err
+
+
+def test_a_model_is_limited_by_a_setting_of_its_own(run: Run, place: Path, opened: lakeward.Workspace) -> None:
+    opened.create_dataset("a.b.c", {"id": "long"}).write([{"id": number} for number in range(4)])
+    (place / "lakeward.toml").write_text("[models]\ntime_limit_seconds = 0.2\n")
+    for folder in ("models", "pipelines"):
+        (place / folder).mkdir()
+    (place / "models" / "m.py").write_text(
+        "import time\ndef f(batch):\n    end = time.monotonic() + 0.15\n    while time.monotonic() < end:\n        pass\n"
+        "    return [0.0] * batch.num_rows\n"
+    )
+    (place / "pipelines" / "one.yml").write_text(
+        "pipeline: one\nnodes:\n  s: {source: a.b.c}\n"
+        "  scored: {model: {input: s, model: m@1, features: [id], outputs: {y: double}, batch_rows: 1}}\n"
+        "outputs:\n  - {dataset: a.b.d, from: scored, strategy: replace}\n"
+    )
+    assert run("model", "add", "m:f", "--name", "m", "--features", "id:long", "--outputs", "y:double").code == 0
+    assert run("apply").code == 0
+    failed = run("build")
+    assert failed.code == 1 and "pipeline 'one', output a.b.d: node scored, model m@1, batch 2" in failed.err, (
+        failed.err
+    )
+    assert opened.dataset("a.b.d").version == 0

@@ -48,6 +48,13 @@ class Model(Protocol):
         """Return the predictions for the rows of a batch: one column, or a mapping of columns by output."""
         ...
 
+    def interrupt(self) -> None:
+        """Let a `predict` that runs in another thread end soon, by an error; it predicts nothing more after that.
+
+        Does nothing where that is not possible.
+        """
+        ...
+
 
 class ModelFormat(ABC):
     """One format of models. To add one, add a file to `formats/`; its docstring is its help."""

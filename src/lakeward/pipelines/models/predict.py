@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakeward.errors import ComputeError, ValueRefused
+from lakeward.errors import ComputeError, TimeLimitExceeded, ValueRefused
 from lakeward.pipelines.models.binding import BoundModel
 from lakeward.pipelines.models.features import feature_of
 from lakeward.pipelines.models.model_format import Model
@@ -84,6 +84,8 @@ class Prediction:
     def _predicted(self, features: pa.RecordBatch, index: pa.Array, where: _Where) -> list[pa.Array]:
         try:
             result = self._model.predict(features)
+        except TimeLimitExceeded as error:
+            raise where.too_late(error) from error
         except Exception as error:
             self._blame(features, 0, where)
             raise where.raised(error, None) from error
@@ -130,6 +132,13 @@ class _Where:
     def raised(self, error: Exception, row: int | None) -> ComputeError:
         """Return the error for what a model raised."""
         return self.error(f"the model raised {type(error).__name__}: {str(error)[:500]}", row)
+
+    def too_late(self, error: TimeLimitExceeded) -> TimeLimitExceeded:
+        """Return the error of a model whose time is up."""
+        named = self.error(error.message, None)
+        late = TimeLimitExceeded(named.message, safe=named.safe, next_step=error.next_step)
+        late.fields.update(error.fields, **named.fields)
+        return late
 
     def error(self, message: str, row: int | None) -> ComputeError:
         """Return the error for a row of the batch, or for all of it."""

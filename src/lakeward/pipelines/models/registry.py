@@ -22,6 +22,7 @@ from lakeward.pipelines.models.formats.python_function import PythonFunction
 from lakeward.pipelines.models.model_format import Declared, Model, ModelFormat
 from lakeward.pipelines.models.permit import NOTHING_PERMITTED, PERMITTING, Permit
 from lakeward.pipelines.models.registered import SOURCE_ROW_INDEX, ModelVersion, Signature, latest_name, parse_reference
+from lakeward.pipelines.models.timed import TimedModel
 from lakeward.types.schema import name_key
 
 MODELS_FOLDER = "models"
@@ -52,10 +53,16 @@ def is_function(what: str) -> bool:
 
 
 class Models:
-    """The models of one workspace. Versions of a name count up from 1, never change and are never removed."""
+    """The models of one workspace. Versions of a name count up from 1, never change and are never removed.
 
-    def __init__(self, tables: ModelTables) -> None:
+    Args:
+        tables: where they are stored.
+        time_limit: seconds that a loaded one may predict; None: any.
+    """
+
+    def __init__(self, tables: ModelTables, time_limit: float | None = None) -> None:
         self._tables = tables
+        self._time_limit = time_limit
 
     def versions(self, name: str | None = None) -> list[ModelVersion]:
         """Return the versions of a model, oldest first; of all models, if no name is given."""
@@ -169,7 +176,7 @@ class Models:
         return self._tables.tidy(dry_run=dry_run)
 
     def load(self, version: ModelVersion, threads: int) -> Model:
-        """Load a model. Its file is verified by its hash before anything reads it.
+        """Load a model, whose time is limited. Its file is verified by its hash before anything reads it.
 
         Raises:
             StorageError: the file is gone, or is not the one that was added.
@@ -185,7 +192,7 @@ class Models:
                 next_step=f"add {version.origin} again under another name, or restore the table lakeward.model_files",
                 model=version.reference,
             )
-        return format_classes()[version.format]().load(content, version, threads)
+        return TimedModel(format_classes()[version.format]().load(content, version, threads), self._time_limit)
 
 
 def _version(row: ModelRow) -> ModelVersion:

@@ -80,7 +80,8 @@ class Onnx(ModelFormat):
 
 def graph_of(content: bytes, signature: Signature, threads: int) -> OnnxGraph:
     """Return the model of a file that `describe` was content with."""
-    return OnnxGraph(_session(content, threads), signature)
+    _, runtime = _libraries()
+    return OnnxGraph(_session(content, threads), signature, runtime.RunOptions())
 
 
 class OnnxGraph:
@@ -88,8 +89,9 @@ class OnnxGraph:
 
     takes_nulls = False
 
-    def __init__(self, session: Any, signature: Signature) -> None:
+    def __init__(self, session: Any, signature: Signature, options: Any) -> None:
         self._session = session
+        self._options = options
         self._inputs = [_Tensor.of(each) for each in session.get_inputs()]
         self._outputs = signature.outputs
         self._fetched = list(dict.fromkeys(output.tensor or output.name for output in signature.outputs))
@@ -106,8 +108,12 @@ class OnnxGraph:
                 feed[tensor.name] = columns[0].reshape(-1, 1)
             else:
                 feed[tensor.name] = np.stack(columns, axis=1)
-        fetched = dict(zip(self._fetched, self._session.run(self._fetched, feed), strict=True))
+        fetched = dict(zip(self._fetched, self._session.run(self._fetched, feed, self._options), strict=True))
         return {output.name: _column(fetched[output.tensor or output.name], output.column) for output in self._outputs}
+
+    def interrupt(self) -> None:
+        """See `Model.interrupt`: before its next operator."""
+        self._options.terminate = True
 
 
 def _numpy(array: pa.Array) -> Any:

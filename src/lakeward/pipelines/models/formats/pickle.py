@@ -93,6 +93,9 @@ class _Process:
             found[batch.schema.names[0]] = batch.column(0)
         return found
 
+    def interrupt(self) -> None:
+        self._process.kill()
+
     def _asked(self, *parts: bytes) -> list[bytes]:
         """Send parts of a question, and return those of the answer."""
         try:

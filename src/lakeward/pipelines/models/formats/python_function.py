@@ -74,3 +74,7 @@ class _Function:
 
     def predict(self, features: pa.RecordBatch) -> object:
         return self._function(features)
+
+    def interrupt(self) -> None:
+        # Python can't end what another thread does.
+        pass
