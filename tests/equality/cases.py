@@ -74,6 +74,12 @@ CASES = {
             "  scored: {model: {input: a, model: twice@1, features: [v], outputs: {y: float}}}",
             {"scored": "select *, cast(v * 2 + 1 as float) as y from a "},
         ),
+        NodeCase(
+            "python row by row",
+            "  doubled: {python: {call: twice.py:twice, inputs: {rows: a}, columns: {id: long, twice: long}, "
+            "row_wise: true}}",
+            {"doubled": "select id, v * 2 as twice from a "},
+        ),
     )
 }
 

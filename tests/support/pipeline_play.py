@@ -21,6 +21,16 @@ BREAKS = (("compute", 1), ("compute", 4), ("prepare", 1), ("prepare", 4), ("audi
 """At which step, and which output there, a build can fail: none of its outputs has changed then. Outputs that have
 nothing to write prepare nothing; `replace` and `mirror` always do, on either arm, which makes four."""
 
+TWICE = """
+import pyarrow as pa
+import pyarrow.compute as pc
+
+def twice(rows):
+    for batch in rows:
+        yield pa.record_batch({"twice": pc.multiply(batch["v"], 2), "id": batch["id"]})
+"""
+"""What the Python node of a case calls."""
+
 _numbers = itertools.count(1)
 
 
@@ -78,6 +88,7 @@ class Play:
         files = folder / "pipelines"
         files.mkdir(parents=True)
         (folder / "lakeward.toml").touch()
+        (folder / "twice.py").write_text(TWICE)
         self.read_up_to: dict[tuple[str, str], tuple[int, int]] = {}
         self.pipelines = {arm: f"from_{arm}" for arm in ARMS}
         for arm, name in self.pipelines.items():

@@ -40,6 +40,11 @@ class Raised:
         return f"{where}{type(self.error).__name__}{f': {text}' if text else ''}"
 
 
+def _print(*values: object, **options: Any) -> None:
+    """Do what `print` does, to stderr unless told otherwise: stdout is for what a command answers."""
+    print(*values, **{"file": sys.stderr, **options})
+
+
 class Code:
     """The files of one function, loaded when they are first asked for.
 
@@ -52,7 +57,7 @@ class Code:
         facts = json.dumps(texts, sort_keys=True).encode("utf-8", "surrogatepass")
         self._name = f"lakeward_project_{hashlib.sha256(facts).hexdigest()[:16]}"
         self._modules: dict[tuple[str, ...], ModuleType] = {}
-        self._builtins = {**vars(builtins), "__import__": self._import}
+        self._builtins = {**vars(builtins), "__import__": self._import, "print": _print}
 
     def run(self, file: str) -> ModuleType:
         """Return the module of a file. What its code raises passes unchanged: see `raised`."""
