@@ -20,6 +20,7 @@ import lakeward
 ROWS, GROUPS = 500_000, 100_000
 PIPELINES = 8
 JOBS = (1, 2, 4)
+COLUMNS = {"id": "long", "v": "double", "t": "string"}
 ROUNDS = 3
 
 PIPELINE = """
@@ -46,10 +47,7 @@ def case() -> dict[str, object]:
             (project / "pipelines" / f"p{number}.yml").write_text(text, encoding="utf-8")
         with lakeward.open(Path(scratch) / "home") as workspace:
             for arm in ("postgres", "iceberg"):
-                source = workspace.create_dataset(
-                    f"bench.main.{arm}", {"id": "long", "v": "double", "t": "string"}, arm=arm
-                )
-                source.write(_rows())
+                workspace.create_dataset(f"bench.main.{arm}", COLUMNS, arm=arm).write(_rows())
             workspace.apply(project)
             workspace.build(full=True)
             for _ in range(ROUNDS):

@@ -18,6 +18,15 @@ FILE = """\
 """
 ENDLESS = "with recursive t(n) as (select 1::bigint union all select n + 1 from t) select max(n) as id from t"
 HEAVY = "list_sum(list_transform(range(20000), lambda x: (x * id) % 7)) >= 0"
+SLOW = """\
+import time
+
+def f(batch):
+    end = time.monotonic() + 0.15
+    while time.monotonic() < end:
+        pass
+    return [0.0] * batch.num_rows
+"""
 
 
 @pytest.fixture
@@ -75,10 +84,7 @@ def test_a_model_is_limited_by_a_setting_of_its_own(run: Run, place: Path, opene
     (place / "lakeward.toml").write_text("[models]\ntime_limit_seconds = 0.2\n")
     for folder in ("models", "pipelines"):
         (place / folder).mkdir()
-    (place / "models" / "m.py").write_text(
-        "import time\ndef f(batch):\n    end = time.monotonic() + 0.15\n    while time.monotonic() < end:\n        pass\n"
-        "    return [0.0] * batch.num_rows\n"
-    )
+    (place / "models" / "m.py").write_text(SLOW)
     (place / "pipelines" / "one.yml").write_text(
         "pipeline: one\nnodes:\n  s: {source: a.b.c}\n"
         "  scored: {model: {input: s, model: m@1, features: [id], outputs: {y: double}, batch_rows: 1}}\n"
@@ -87,7 +93,6 @@ def test_a_model_is_limited_by_a_setting_of_its_own(run: Run, place: Path, opene
     assert run("model", "add", "m:f", "--name", "m", "--features", "id:long", "--outputs", "y:double").code == 0
     assert run("apply").code == 0
     failed = run("build")
-    assert failed.code == 1 and "pipeline 'one', output a.b.d: node scored, model m@1, batch 2" in failed.err, (
-        failed.err
-    )
+    assert failed.code == 1, failed.err
+    assert "pipeline 'one', output a.b.d: node scored, model m@1, batch 2" in failed.err
     assert opened.dataset("a.b.d").version == 0

@@ -82,7 +82,7 @@ def prediction(format_: ModelFormat, content: bytes, seconds: float, batch_rows:
     ("format_", "content"), [(Onnx(), endless_graph()), (Pickle(), pickle.dumps(Endless()))], ids=["onnx", "pickle"]
 )
 def test_an_endless_prediction_is_ended(format_: ModelFormat, content: bytes) -> None:
-    with pytest.raises(TimeLimitExceeded, match="node scored, model m@1, batch 1 .*longer than 0.2 s") as raised:
+    with pytest.raises(TimeLimitExceeded, match=r"node scored, model m@1, batch 1 .*longer than 0\.2 s") as raised:
         list(prediction(format_, content, 0.2, 3).over(ROWS.to_reader()))
     assert raised.value.fields["setting"] == "models.time_limit_seconds"
     assert raised.value.next_step is not None and "models.time_limit_seconds" in raised.value.next_step
