@@ -102,6 +102,8 @@ class BuildAudit:
 
     def _opened(self, guarded: _Guarded, transaction: OpenTransaction) -> None:
         guarded.transaction = transaction
+        if guarded.output.opened is not None:
+            guarded.output.opened(transaction)
         if guarded.apart is not None:
             guarded.apart.opened(transaction)
 

@@ -26,6 +26,7 @@ from lakeward.pipelines.compile import Compiled, Compiler
 from lakeward.pipelines.expectation_check import Expected
 from lakeward.pipelines.graph import Graph, read_graph
 from lakeward.pipelines.guard import Guard, all_rows
+from lakeward.pipelines.models.latest import pinned
 from lakeward.pipelines.models.registered import ModelCatalog
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.progress import BuildProgress, Progress
@@ -105,7 +106,8 @@ class Builder:
             NotIncremental: an output requires a delta, and can't have one.
             ExpectationFailed: the rows are not as expected; no output was changed.
         """
-        graph = read_graph(pipeline)
+        found = pinned(pipeline, fingerprint, self.models)
+        graph, fingerprint = read_graph(found.pipeline), found.fingerprint
         sources = {name: self.tree.dataset(name) for name in pipeline.sources.values()}
         versions = self.pinned(pipeline, list(sources.values()))
         standing = self.up_to_date.standing(graph, fingerprint, sources)
@@ -188,7 +190,8 @@ class Builder:
 
     def explain(self, pipeline: Pipeline, fingerprint: str, *, full: bool = False) -> list[BuildWindows]:
         """Return what a build of each output would read now, and why; the arguments are those of `build`."""
-        graph = read_graph(pipeline)
+        found = pinned(pipeline, fingerprint, self.models)
+        graph, fingerprint = read_graph(found.pipeline), found.fingerprint
         sources = {name: self.tree.dataset(name) for name in pipeline.sources.values()}
         return self.windows(graph, fingerprint, sources, self.pinned(pipeline, list(sources.values())), full=full)
 
@@ -279,6 +282,7 @@ class Builder:
             allow_empty=output.allow_empty,
             windows={record.id: window for record, window in read.values()},
             fingerprint=fingerprint,
+            opened=partial(stages.opened, None if graph.pipeline.one_off else graph.pipeline.name),
         )
 
     def _dataset(self, graph: Graph, index: int, schema: Schema) -> DatasetRecord:

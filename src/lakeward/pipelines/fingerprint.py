@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lakeward.compute.predicate import check_predicate
 from lakeward.compute.sql import canonical
@@ -25,9 +25,27 @@ def fingerprint(pipeline: Pipeline) -> str:
     return f"{hashed}-{_hash(judging)[:16]}" if judging else hashed
 
 
+def with_models(fingerprint: str, versions: Sequence[str]) -> str:
+    """Return a fingerprint with the versions, as `churn@3`, that a build found for models that are `@latest` in it."""
+    return f"{fingerprint}+{', '.join(versions)}" if versions else fingerprint
+
+
+def without_models(fingerprint: str) -> str:
+    """Return the fingerprint that the pipeline was applied with."""
+    return fingerprint.partition("+")[0]
+
+
+def other_models(one: str, other: str) -> str | None:
+    """Return the models of a fingerprint, if it differs from the other one only by them; None: it does not."""
+    if without_models(one) != without_models(other) or one == other:
+        return None
+    return one.partition("+")[2] or None
+
+
 def same_rows(one: str, other: str) -> bool:
     """Say whether two fingerprints are of pipelines that make equal rows of equal sources."""
-    return one.partition("-")[0] == other.partition("-")[0]
+    heads = {without_models(each).partition("-")[0] for each in (one, other)}
+    return len(heads) == 1 and one.partition("+")[2] == other.partition("+")[2]
 
 
 def _hash(facts: Mapping[str, str]) -> str:

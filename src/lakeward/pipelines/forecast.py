@@ -14,7 +14,8 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.source_windows import SourceWindows
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.pipelines.build import Builder
-from lakeward.pipelines.graph import Graph
+from lakeward.pipelines.graph import Graph, read_graph
+from lakeward.pipelines.models.latest import latest_models, model_key, pinned
 from lakeward.pipelines.nodes import SourceNode
 from lakeward.pipelines.spec import OutputSpec, strategy_classes
 from lakeward.pipelines.up_to_date import UpToDate
@@ -74,6 +75,8 @@ class LedgerForecast:
 
     def outputs(self, graph: Graph, fingerprint: str, before: Written) -> list[OutputForecast]:
         """See `Forecast.outputs`."""
+        pipeline, known = graph.pipeline, pinned(graph.pipeline, fingerprint, self.builder.models)
+        graph, fingerprint = read_graph(known.pipeline), known.fingerprint
         names = graph.pipeline.sources.values()
         found = {name: self.tree.find(name) for name in names}
         sources = {name: record for name, record in found.items() if record is not None and record.head_version}
@@ -83,6 +86,11 @@ class LedgerForecast:
             written = name_key(missing) in before
             why = f"{missing} is built before" if written else f"when {missing} has rows"
             return [self._full(output, BuildWindows(False, False, why, {})) for output in specs]
+        fitted = [each for each in latest_models(pipeline) if _writes(before.get(model_key(each)))]
+        untrained = [*fitted, *known.missing]
+        if untrained:
+            why = f"model {untrained[0]} is fitted before"
+            return [self._full(output, BuildWindows(False, bool(fitted), why, {})) for output in specs]
         changing = {name for name in names if _writes(before.get(name_key(name)))}
         reason = self.up_to_date.standing(graph, fingerprint, sources).reason
         if reason is None and not changing:

@@ -10,6 +10,7 @@ from lakeward.compute.sql import Query, analyse
 from lakeward.errors import SpecError, SqlError
 from lakeward.pipelines.chance import changing_splits
 from lakeward.pipelines.expectation_spec import quarantine_of, read_expectations
+from lakeward.pipelines.models.latest import fitted_models, latest_models
 from lakeward.pipelines.nodes import JoinNode, Node, SplitNode, StageNode, TransformNode, names_of
 from lakeward.pipelines.problems import Problems
 from lakeward.pipelines.spec import OutputSpec, Pipeline
@@ -167,16 +168,46 @@ def pipeline_edges(pipelines: Sequence[Pipeline]) -> dict[str, tuple[str, ...]]:
                     )
                 )
     problems.raise_all()
+    fitters = _fitters(pipelines)
     by_name = {pipeline.name: pipeline for pipeline in sorted(pipelines, key=lambda pipeline: pipeline.name)}
     return {
         name: tuple(
             sorted(
                 {writer[name_key(source)][0].name for source in pipeline.sources.values() if name_key(source) in writer}
                 | {writer[name_key(known)][0].name for known in _known(pipeline) if name_key(known) in writer} - {name}
+                | {fitters[model] for model in latest_models(pipeline) if model in fitters}
             )
         )
         for name, pipeline in by_name.items()
     }
+
+
+def _fitters(pipelines: Sequence[Pipeline]) -> dict[str, str]:
+    """Return the name of the pipeline that fits each model.
+
+    Raises:
+        SpecError: two nodes fit one model, or a pipeline uses the newest version of one that it fits itself.
+    """
+    fitters: dict[str, str] = {}
+    for pipeline in pipelines:
+        for node, model in fitted_models(pipeline).items():
+            other = fitters.setdefault(model, pipeline.name)
+            twice = list(fitted_models(pipeline).values()).count(model) > 1
+            if other != pipeline.name or twice:
+                where = "another node" if twice else f"pipeline {other!r}"
+                raise pipeline.origin.error(
+                    f"model {model!r} is also fitted by {where}",
+                    ("nodes", node, "fit", "model"),
+                    next_step="give one of the two another name",
+                )
+            if model in latest_models(pipeline):
+                raise pipeline.origin.error(
+                    f"model {model!r} is fitted here and used as {model}@latest: a build uses the versions that were "
+                    "there before it",
+                    ("nodes", node, "fit", "model"),
+                    next_step="use it in another pipeline, which is built after this one",
+                )
+    return fitters
 
 
 def _known(pipeline: Pipeline) -> set[str]:

@@ -128,6 +128,9 @@ class StageNode(SpecModel, ABC):
         """Return what counts when a pipeline is compared with the one that was applied."""
         return json.dumps(self.model_dump()[self.kind], sort_keys=True, ensure_ascii=False)
 
+    logs: ClassVar[bool] = False
+    """Whether the rows of each build are about that build, and belong beside those of earlier ones."""
+
     @abstractmethod
     def not_linear(self, moving: Collection[str]) -> str | None:
         """Return why new rows of some inputs are not enough for its new rows, as the end of a sentence; None: they are.
@@ -234,6 +237,47 @@ class PythonNode(StageNode):
         return None
 
 
+class Fitted(SpecModel):
+    """What a fit node trains, on which rows, and how it is judged.
+
+    `estimator` names a function of the project, as in `models/delay.py:make`, that returns a scikit-learn estimator.
+    """
+
+    input: str
+    estimator: str
+    features: list[str] = Field(min_length=1)
+    target: str
+    model: str
+    task: Literal["regression", "classification"] = "regression"
+    holdout: float = Field(default=0.2, ge=0, lt=1)
+    split_by: str | None = None
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    max_rows: int = Field(default=1_000_000, ge=1)
+    nulls: Literal["refuse", "allow"] = "refuse"
+
+
+class FitNode(StageNode):
+    """Trains a model on the rows of a node, registers it, and gives its metrics as rows."""
+
+    kind: ClassVar[str] = "fit"
+    logs: ClassVar[bool] = True
+    fit: Fitted
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        """See `StageNode.inputs`."""
+        return {"input": self.fit.input}
+
+    def meaning(self) -> str:
+        """See `StageNode.meaning`. A limit makes no other model."""
+        facts = self.fit.model_dump(exclude={"max_rows"})
+        return json.dumps(facts, sort_keys=True, ensure_ascii=False)
+
+    def not_linear(self, moving: Collection[str]) -> str | None:
+        """See `StageNode.not_linear`."""
+        return "trains on all rows"
+
+
 def names_of(name: str, node: Node) -> tuple[str, ...]:
     """Return the names under which other nodes read a node: its own, or those of a split's two sides."""
     return (node.split.true, node.split.false) if isinstance(node, SplitNode) else (name,)
@@ -247,6 +291,7 @@ NODES: tuple[type[Node], ...] = (
     JoinNode,
     SplitNode,
     ModelNode,
+    FitNode,
     PythonNode,
 )
 """Every kind of node, in the order of the documentation."""

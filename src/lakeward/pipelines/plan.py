@@ -18,7 +18,10 @@ from lakeward.pipelines.expectation_spec import quarantine_name, quarantine_of
 from lakeward.pipelines.fingerprint import differences, fingerprint, parts, same_rows
 from lakeward.pipelines.forecast import FULL, NOTHING, Forecast, OutputForecast
 from lakeward.pipelines.graph import Graph, order_pipelines, pipeline_edges, read_graph
-from lakeward.pipelines.models.registered import ModelCatalog
+from lakeward.pipelines.linear import check_required
+from lakeward.pipelines.models.foreseen import ForeseenModels, fitted_signatures
+from lakeward.pipelines.models.latest import fitted_models, latest_models, model_key
+from lakeward.pipelines.models.registered import ModelCatalog, NoModels
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.problems import Problems
 from lakeward.pipelines.project import Project, check_queries
@@ -193,7 +196,7 @@ class _Planner:
         self.applied = applied
         self.catalog = catalog
         self.engine = engine
-        self.models = models
+        self.models = ForeseenModels(models or NoModels())
         self.forecast = forecast
         self.to_be_written: dict[str, Schema] = {}
         self.foreseen: dict[str, OutputForecast] = {}
@@ -229,8 +232,11 @@ class _Planner:
         """Return the plan of one pipeline, whose sources' columns are known."""
         pipeline = graph.pipeline
         change, reason = self.change(pipeline)
+        check_required(graph)
         schemas, warnings = self.sources(graph)
-        outputs = self.outputs(graph, Compiler(graph, self.engine, schemas, self.models), change)
+        compiler = Compiler(graph, self.engine, schemas, self.models)
+        outputs = self.outputs(graph, compiler, change)
+        self.models.foresee(fitted_signatures(graph, compiler))
         if self.forecast is not None:
             outputs = self.foresee(graph, outputs, self.forecast)
         outputs += self.dropped(pipeline)
@@ -252,6 +258,7 @@ class _Planner:
         """Return the outputs with what the next build does to each."""
         foreseen = forecast.outputs(graph, fingerprint(graph.pipeline), self.foreseen)
         self.foreseen |= {name_key(plan.dataset): each for plan, each in zip(outputs, foreseen, strict=True)}
+        self.foreseen |= {model_key(name): foreseen[0] for name in fitted_models(graph.pipeline).values()}
         return [
             plan
             if plan.action == "create"
@@ -321,6 +328,9 @@ class _Planner:
                 return INDIRECT, f"reads {name}, which pipeline {self.writers[key]} makes differently"
             if key in before and key not in self.writers:
                 return INDIRECT, f"reads {name}, which pipeline {before[key]} does not write any more"
+        for model in latest_models(pipeline):
+            if model_key(model) in self.other_rows:
+                return INDIRECT, f"uses model {model}, which pipeline {self.writers[model_key(model)]} fits differently"
         return UNCHANGED, "the same since it was applied"
 
     def sources(self, graph: Graph) -> tuple[dict[str, Schema], list[str]]:
@@ -366,10 +376,11 @@ class _Planner:
 
 
 def _written(pipeline: Pipeline) -> set[str]:
-    """Return the datasets that a pipeline writes, those for bad rows included, as `name_key` spells them."""
+    """Return the keys of what a pipeline writes: its datasets, those for bad rows included, and models that it fits."""
     outputs = pipeline.spec.outputs
     bad = (quarantine_of(output.dataset, output.expectations, pipeline.origin) for output in outputs)
-    return {name_key(name) for name in (*(output.dataset for output in outputs), *bad) if name is not None}
+    datasets = {name_key(name) for name in (*(output.dataset for output in outputs), *bad) if name is not None}
+    return datasets | {model_key(name) for name in fitted_models(pipeline).values()}
 
 
 def _removed(project: Project, applied: Mapping[str, Applied], writers: Mapping[str, str]) -> Iterator[PipelinePlan]:

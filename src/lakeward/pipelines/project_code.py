@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection
 from pathlib import Path
 
-from lakeward.pipelines.nodes import PythonNode
+from lakeward.pipelines.nodes import FitNode, PythonNode
 from lakeward.pipelines.origin import Path as OriginPath
 from lakeward.pipelines.problems import Problems
 from lakeward.pipelines.python.code import Call, function_in, parse_call, parse_code, read_code
@@ -46,6 +46,9 @@ def with_code(pipeline: Pipeline, root: Path) -> Pipeline:
         if isinstance(node, PythonNode):
             with problems.collect():
                 code |= _code(pipeline, name, node.python.call, "call", node.inputs, root)
+        elif isinstance(node, FitNode):
+            with problems.collect():
+                code |= _code(pipeline, name, node.fit.estimator, "estimator", (), root)
     problems.raise_all()
     return pipeline.with_code(code)
 

@@ -46,7 +46,7 @@ class Registry:
         }
 
     def state(self) -> tuple[str, str]:
-        """Return the state of all heads and of all applied pipelines, to be compared with another one."""
+        """Return the state of all heads and models, and of all applied pipelines, to be compared with another one."""
         (row,) = self._database.fetch(QUERIES["state"])
         return row["heads"], row["applied"]
 

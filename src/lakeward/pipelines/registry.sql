@@ -19,8 +19,10 @@ INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
 VALUES (:actor, :action, :subject, CAST(:before AS jsonb), CAST(:after AS jsonb))
 
 -- name: state
--- What could make a build necessary, in one row: the head of every dataset that was ever written, and what is applied.
+-- What could make a build necessary, in one row: the head of every dataset that was ever written with the number of models
+-- that were added by hand (those that builds make come with a head), and what is applied.
 SELECT (SELECT coalesce(md5(string_agg(id || ':' || head_version, ',' ORDER BY id)), '')
-        FROM lakeward.datasets WHERE head_version > 0) AS heads,
+        FROM lakeward.datasets WHERE head_version > 0)
+       || (SELECT count(*) FROM lakeward.models WHERE build_id IS NULL) AS heads,
        (SELECT coalesce(md5(string_agg(name || ':' || fingerprint || ':' || spec, ',' ORDER BY name)), '')
         FROM lakeward.pipelines) AS applied;

@@ -21,6 +21,7 @@ from lakeward.pipelines.forecast import LedgerForecast
 from lakeward.pipelines.graph import order_pipelines, pipeline_edges, read_graph
 from lakeward.pipelines.guard import Guard
 from lakeward.pipelines.lineage import Lineage
+from lakeward.pipelines.models.latest import fitted_models, latest_models, model_key, pinned
 from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.one_off import OneOff, RunPlan, RunRequest
 from lakeward.pipelines.plan import ADDED, CHANGED, REMOVED, Plan, make_plan
@@ -301,17 +302,20 @@ class Pipelines:
                 continue
             reason: str | None = "asked for in full"
             if not full:
-                before = [to_be_written.get(name_key(name)) for name in pipeline.sources.values()]
+                keys = [name_key(name) for name in pipeline.sources.values()]
+                before = [to_be_written.get(key) for key in (*keys, *map(model_key, latest_models(pipeline)))]
                 reason = next((f"{name} is built before" for name in before if name is not None), None)
                 reason = reason or self._reason(pipeline, fingerprint)
             if reason is not None:
                 found.append((pipeline, reason))
                 to_be_written |= {name_key(output.dataset): output.dataset for output in pipeline.spec.outputs}
+                to_be_written |= {model_key(name): f"model {name}" for name in fitted_models(pipeline).values()}
         return found
 
     def _reason(self, pipeline: Pipeline, fingerprint: str) -> str | None:
+        found = pinned(pipeline, fingerprint, self.models)
         sources = {name: self._tree.dataset(name) for name in pipeline.sources.values()}
-        return self._up_to_date.standing(read_graph(pipeline), fingerprint, sources).reason
+        return self._up_to_date.standing(read_graph(found.pipeline), found.fingerprint, sources).reason
 
     def _ordered(
         self, names: Sequence[str] | None, select: Sequence[str]

@@ -6,8 +6,9 @@ what runs it. The compiler binds it, before anything is read; the runner loads i
 
 from __future__ import annotations
 
+import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
@@ -41,16 +42,31 @@ class Site:
 
 
 @dataclass(frozen=True)
+class Building:
+    """The build that a stage runs in.
+
+    Args:
+        build_id: of its transactions, which are open until all of them are decided together.
+        pipeline: which one is built; None: it runs once.
+    """
+
+    build_id: uuid.UUID
+    pipeline: str | None
+
+
+@dataclass(frozen=True)
 class Tools:
     """What a stage may use.
 
     Args:
         models: the registered ones.
         threads: how many it may use.
+        building: tells the build, once it runs.
     """
 
     models: Models
     threads: int
+    building: Callable[[], Building]
 
 
 class Running(Protocol):

@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from lakeward.compute.engine import BATCH_ROWS, Engine, Input
 from lakeward.compute.scratch import Scratch
-from lakeward.control.records import Window
+from lakeward.control.records import OpenTransaction, Window
 from lakeward.errors import StorageFull
 from lakeward.pipelines.compile import Compiled, CompiledStage
 from lakeward.pipelines.models.registry import Models
-from lakeward.pipelines.stage import Running, Tools
+from lakeward.pipelines.stage import Building, Running, Tools
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Stages:
     _spooled: dict[object, Path] = field(default_factory=dict)
     _undo: ExitStack = field(default_factory=ExitStack)
     _directory: Scratch | None = None
+    _building: Building | None = None
 
     def expect(self, compiled: Compiled) -> None:
         """Count who reads each stage, and load it. Every output is told before the first one runs.
@@ -69,7 +70,7 @@ class Stages:
         for name, each in compiled.stages.items():
             self._readers[name] += 1
             if self._readers[name] == 1:
-                self._loaded[name] = each.stage.load(Tools(self.models, self.threads))
+                self._loaded[name] = each.stage.load(Tools(self.models, self.threads, self._in_build))
                 for below in each.inputs.values():
                     self.expect(below)
 
@@ -84,6 +85,14 @@ class Stages:
             stage = compiled.stages[compiled.name]
             return self._open(stage, reads, stage.schema.names)
         return self._query(compiled, compiled.sql, reads)
+
+    def opened(self, pipeline: str | None, transaction: OpenTransaction) -> None:
+        """Take note of the build, one of whose transactions was opened, before anything is computed."""
+        self._building = Building(transaction.build_id, pipeline)
+
+    def _in_build(self) -> Building:
+        assert self._building is not None, "transactions are opened before anything is computed"
+        return self._building
 
     def close(self) -> None:
         """Remove what was kept in the scratch directory."""

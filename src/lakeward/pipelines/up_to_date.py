@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lakeward.control.last_writes import LastWrite, LastWrites
 from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.pipelines.fingerprint import other_models
 from lakeward.pipelines.graph import Graph
 
 
@@ -64,6 +65,9 @@ def _reason(
         return f"{output} was never written"
     if write.fingerprint is None:
         return f"{output} was last written by hand"
+    now, then = other_models(fingerprint, write.fingerprint), other_models(write.fingerprint, fingerprint)
+    if now is not None:
+        return f"{output} was built with {then or 'another model'}, and {now} is there now"
     if write.fingerprint != fingerprint:
         return f"the pipeline is not the one that wrote {output}"
     if set(write.watermarks) != set(read):

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 from lakeward.control.records import Window
 from lakeward.control.source_windows import Happened, LastBuild
-from lakeward.pipelines.fingerprint import same_rows
+from lakeward.pipelines.fingerprint import other_models, same_rows
 from lakeward.pipelines.graph import Graph
 from lakeward.pipelines.linear import LINEAR, linearity
-from lakeward.pipelines.nodes import SourceNode
+from lakeward.pipelines.nodes import SourceNode, StageNode
 from lakeward.pipelines.spec import OutputSpec
 from lakeward.pipelines.strategy import Strategy
 
@@ -48,7 +48,7 @@ class BuildWindows:
 
     Args:
         delta: whether it is a delta.
-        rebuild: whether everything is computed although there is a last build.
+        rebuild: whether everything is computed although there is a last build, and its rows have to go.
         reason: why it is no delta; empty if it is one.
         sources: by the names of their nodes.
     """
@@ -111,7 +111,8 @@ def decide(graph: Graph, output: OutputSpec, strategy: Strategy, asked: Asked) -
             windows[name] = SourceWindow(dataset, Window(low, high), what)
         else:
             windows[name] = SourceWindow(dataset, Window(0, high), reason or "")
-    return BuildWindows(reason is None, reason is not None and asked.last is not None, reason or "", windows)
+    rebuild = reason is not None and asked.last is not None and not _logs(graph, output)
+    return BuildWindows(reason is None, rebuild, reason or "", windows)
 
 
 def everything(graph: Graph, output: OutputSpec, ids: Mapping[str, int], heads: Mapping[int, int]) -> BuildWindows:
@@ -120,6 +121,12 @@ def everything(graph: Graph, output: OutputSpec, ids: Mapping[str, int], heads: 
     sources = graph.sources(output)
     windows = {name: SourceWindow(each, Window(0, heads[ids[each]]), reason) for name, each in sources.items()}
     return BuildWindows(False, False, reason, windows)
+
+
+def _logs(graph: Graph, output: OutputSpec) -> bool:
+    """Say whether rows of earlier builds stay in any case: each build says something about itself."""
+    nodes = (graph.node(name) for name in graph.needed(output.from_))
+    return any(isinstance(node, StageNode) and node.logs for node in nodes)
 
 
 def _against(graph: Graph, output: OutputSpec, strategy: Strategy, asked: Asked) -> str | None:
@@ -131,6 +138,9 @@ def _against(graph: Graph, output: OutputSpec, strategy: Strategy, asked: Asked)
         return "the first build"
     if asked.full:
         return "asked for in full"
+    now, then = other_models(asked.fingerprint, last.fingerprint), other_models(last.fingerprint, asked.fingerprint)
+    if now is not None:
+        return f"the last build used {then or 'another model'}, and {now} is there now"
     if not same_rows(last.fingerprint, asked.fingerprint):
         return "the pipeline is not the one of the last build"
     if set(last.watermarks) != {asked.ids[dataset] for dataset in sources.values()}:

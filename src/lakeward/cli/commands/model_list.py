@@ -15,7 +15,7 @@ def register(group: typer.Typer) -> None:
 
 
 def list_models(session: Session) -> None:
-    """List the registered models with their versions."""
+    """List the registered models with their versions, and what a build wrote with one that it fitted."""
     with session.workspace() as workspace:
         versions = workspace.models()
     rows = [
@@ -27,10 +27,11 @@ def list_models(session: Session) -> None:
             each.size,
             each.added_at.strftime("%Y-%m-%d %H:%M"),
             each.added_by,
+            ", ".join(each.datasets),
         )
         for each in versions
     ]
-    columns = ("model", "format", "features", "outputs", "bytes", "added", "by")
+    columns = ("model", "format", "features", "outputs", "bytes", "added", "by", "with")
     lines = [table(columns, rows, ("bytes",))] if rows else ["no models yet"]
     steps = [] if rows else ["lakeward model add FILE --name NAME"]
     session.show({"models": [each.to_json() for each in versions]}, lines, steps)

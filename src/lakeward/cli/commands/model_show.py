@@ -12,7 +12,7 @@ from lakeward.cli.session import Session
 from lakeward.cli.text import table
 
 ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A version, as churn@3; or a name, for its newest version.")
+    str, typer.Argument(metavar="MODEL", help="A version, as churn@3; or a name, or churn@latest, for its newest version.")
 ]
 
 
@@ -35,6 +35,7 @@ def show(session: Session, model: ModelArgument) -> None:
         f"{version.reference}: {version.format}, {version.size:,} bytes, from {version.origin}",
         f"sha256 {version.sha256}",
         f"added {version.added_at:%Y-%m-%d %H:%M} by {version.added_by}",
+        *([f"by build {version.build_id}, with {', '.join(version.datasets)}"] if version.build_id is not None else []),
         table(("", "name", "type"), rows),
         f"in a pipeline: {node}",
     ]

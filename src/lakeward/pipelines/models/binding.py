@@ -11,6 +11,7 @@ from lakeward.pipelines.models.registered import (
     ModelCatalog,
     ModelOutput,
     ModelVersion,
+    latest_name,
     parse_reference,
 )
 from lakeward.pipelines.nodes import ModelNode
@@ -76,13 +77,16 @@ def bind(
 
 
 def _find(text: str, models: ModelCatalog, path: Path, at: Origin) -> ModelVersion:
+    latest = latest_name(text)
+    if latest is not None:
+        return _newest(latest, models, path, at)
     reference = parse_reference(text)
     versions = models.versions(reference[0] if reference else text)
     if reference is None and versions:
         raise at.error(
             f"model {text!r} names no version, and a build must stay what it is when a new one is added",
             path,
-            next_step=f"write `model: {versions[-1].reference}`",
+            next_step=f"write `model: {versions[-1].reference}`, or `{text}@latest` to follow the newest one",
         )
     found = next((each for each in versions if reference and each.version == reference[1]), None)
     if found is not None:
@@ -99,6 +103,19 @@ def _find(text: str, models: ModelCatalog, path: Path, at: Origin) -> ModelVersi
         path,
         next_step=nearest(reference[0] if reference else text, known) or "lakeward model add FILE --name NAME",
     )
+
+
+def _newest(name: str, models: ModelCatalog, path: Path, at: Origin) -> ModelVersion:
+    versions = models.versions(name)
+    if not versions:
+        known = sorted({each.name for each in models.versions()})
+        raise at.error(
+            f"model {name!r} has no version yet; there are {listed(known) or 'none'}",
+            path,
+            next_step=nearest(name, known)
+            or "build the pipeline that fits it, or: lakeward model add FILE --name NAME",
+        )
+    return versions[-1]
 
 
 def _features(

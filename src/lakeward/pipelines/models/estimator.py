@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -12,6 +13,8 @@ import pyarrow as pa
 
 from lakeward.errors import ComputeError, UsageError
 from lakeward.pipelines.models.predict import NOTHING_WRITTEN
+from lakeward.pipelines.python.code import Call
+from lakeward.pipelines.python.loading import Code
 
 REGRESSION, CLASSIFICATION = "regression", "classification"
 EXTRA = "pip install 'lakeward[models]'"
@@ -23,15 +26,13 @@ class Written:
 
     Args:
         node: the node that names it.
-        file: for errors.
-        function: its name.
-        source: the file's text, as it was applied.
+        call: the file and the function.
+        code: the files of the project that it needs, as they were applied, by their paths.
     """
 
     node: str
-    file: str
-    function: str
-    source: str
+    call: Call
+    code: Mapping[str, str]
 
 
 def scikit_learn() -> ModuleType:
@@ -58,22 +59,21 @@ def make_estimator(written: Written, task: str, seed: int) -> Any:
         UsageError: scikit-learn is not installed.
     """
     sklearn = scikit_learn()
-    module = ModuleType("lakeward_estimator")
+    code = Code(written.code)
     try:
-        exec(compile(written.source, f"{written.file} (node {written.node})", "exec"), vars(module))
-        made = vars(module)[written.function]()
-    except Exception as error:
-        raise failed(written, f"{written.file} raised {type(error).__name__}: {str(error)[:500]}") from error
+        made = vars(code.run(written.call.file))[written.call.function]()
+    except (Exception, SystemExit) as error:
+        raise failed(written, str(code.raised(error))[:500]) from error
     if isinstance(made, type) or not isinstance(made, sklearn.base.BaseEstimator):
         what = f"the class {made.__name__}" if isinstance(made, type) else f"a {type(made).__name__}"
-        raise failed(written, f"{written.function} returned {what}, and a scikit-learn estimator or Pipeline is wanted")
+        raise failed(written, f"{written.call} returned {what}, and a scikit-learn estimator or Pipeline is wanted")
     fits = {REGRESSION: sklearn.base.is_regressor, CLASSIFICATION: sklearn.base.is_classifier}
     if not fits[task](made):
         other = CLASSIFICATION if task == REGRESSION else REGRESSION
         raise failed(
             written,
             f"{type(made).__name__} is no estimator for {task}",
-            f"write `task: {other}`" if fits[other](made) else f"let {written.function} return one",
+            f"write `task: {other}`" if fits[other](made) else f"let {written.call} return one",
         )
     unset = [
         name for name, value in made.get_params().items() if value is None and name.split("__")[-1] == "random_state"
@@ -113,7 +113,7 @@ def failed(written: Written, message: str, next_step: str | None = None) -> Comp
     return ComputeError(
         f"node {written.node}: {message}",
         safe=f"{NOTHING_WRITTEN}, and no version of the model was made",
-        next_step=next_step or f"mend {written.file}, then lakeward apply",
+        next_step=next_step or f"mend {written.call.file}, then: lakeward apply",
         node=written.node,
-        file=written.file,
+        file=written.call.file,
     )

@@ -132,12 +132,14 @@ def _differences(estimator: Any, found: dict[str, Any], given: Any, spread: floa
 def _not_converted(estimator: Any, error: Exception, written: Written) -> Exception:
     from skl2onnx import supported_converters
 
-    known = supported_converters(from_sklearn=True)
-    base = scikit_learn().base.BaseEstimator
-    parts = [each for each in estimator.get_params().values() if isinstance(each, base)]
-    names = [type(each).__name__ for each in (*parts, estimator) if hasattr(each, "fit")]
-    culprit = next((name for name in names if f"{name}'" in str(error)), None) or names[0]
-    others = [each for each in known if each != culprit and each[-9:] == culprit[-9:] and each not in names]
+    sklearn = scikit_learn()
+    parts = [each for each in estimator.get_params().values() if isinstance(each, sklearn.base.BaseEstimator)]
+    last = estimator.steps[-1][1] if isinstance(estimator, sklearn.pipeline.Pipeline) else estimator
+    names = [type(each).__name__ for each in (*parts, estimator)]
+    # The converter names the class in some of its errors only; the others are of the one that predicts.
+    culprit = next((name for name in names if f"{name}'" in str(error)), type(last).__name__)
+    kind = next((each for each in ("Regressor", "Classifier") if culprit.endswith(each)), "")
+    others = [each for each in supported_converters(from_sklearn=True) if each.endswith(kind) and each not in names]
     near = difflib.get_close_matches(culprit, others, n=1, cutoff=0.0)
     why = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}…"
     return failed(

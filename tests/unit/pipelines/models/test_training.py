@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakeward.errors import ComputeError, LakewardError
+from lakeward.errors import ComputeError, LakewardError, UsageError
 from lakeward.pipelines.models.estimator import Written
 from lakeward.pipelines.models.formats.onnx import graph_of
 from lakeward.pipelines.models.split import held_out
 from lakeward.pipelines.models.training import Trained, Training, train
+from lakeward.pipelines.python.code import Call
 from lakeward.types.logical import LogicalType
 
 START = """\
@@ -48,7 +50,7 @@ def trained(estimator: str, rows: pa.RecordBatch | None = None, features: str = 
         "max_rows": 1000,
         "nan_for_null": False,
     }
-    written = Written("trained", "models/delay.py", "make", START + estimator)
+    written = Written("trained", Call("models/delay.py", "make"), {"models/delay.py": START + estimator})
     named = {name: TYPES[name] for name in features.split()}
     batch = flights() if rows is None else rows
     return train([batch] if batch.num_rows else [], Training(written, "delay", named, **{**facts, **change}))
@@ -116,15 +118,15 @@ def test_a_split_by_a_column_does_not_depend_on_the_order_or_on_other_rows() -> 
     ("estimator", "change", "says", "next_step"),
     [
         (
-            "HistGradientBoostingRegressor()",
-            {},
+            "make_pipeline(encoded, HistGradientBoostingRegressor())",
+            {"features": "distance carrier"},
             "an ONNX model of HistGradientBoostingRegressor",
-            "GradientBoostingReg",
+            "such as GradientBoostingRegressor",
         ),
         ("DummyRegressor()", {}, "skl2onnx can't make an ONNX model of DummyRegressor", "such as"),
         ("LogisticRegression()", {}, "LogisticRegression is no estimator for regression", "`task: classification`"),
         ("LinearRegression", {}, "make returned the class LinearRegression, and", "mend"),
-        ("1 / 0", {}, "models/delay.py raised ZeroDivisionError: division by zero", "mend models/delay.py"),
+        ("1 / 0", {}, "models/delay.py:9, in make: ZeroDivisionError: division by zero", "mend models/delay.py"),
         ("LinearRegression()", {"features": "distance carrier"}, "feature 'carrier' is text", "OneHotEncoder"),
         ("LinearRegression()", {"max_rows": 399}, r"more than 399 rows \(max_rows\)", "raise `max_rows`"),
         ("LinearRegression()", {"rows": flights(0)}, "no rows to train on", "look"),
@@ -171,3 +173,10 @@ def test_a_number_that_a_float_does_not_hold_is_refused_with_its_row() -> None:
     large = pa.array([*range(399), 2**24 + 1])
     with pytest.raises(LakewardError, match="feature 'distance', row 400: value 16777217 "):
         trained("LinearRegression()", flights().set_column(1, "distance", large))
+
+
+def test_what_is_not_installed_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "skl2onnx", None)
+    with pytest.raises(UsageError, match=r"packages that are not installed: .*skl2onnx") as raised:
+        trained("LinearRegression()")
+    assert raised.value.next_step == "pip install 'lakeward[models]'"
