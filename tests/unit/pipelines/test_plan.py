@@ -226,3 +226,14 @@ def test_the_order_of_an_existing_datasets_columns_does_not_matter(
 ) -> None:
     shelf.add("main.m.big", {"amount": "decimal(18,4)", "id": "long"}, ["id"])  # type: ignore[attr-defined]
     assert plan(project(a_yml=BIG)).pipelines[0].outputs[0].action == "rebuild"
+
+
+def test_a_delta_that_can_never_be_is_refused_before_the_first_build(
+    project: Callable[..., Project], plan: Callable[..., Plan]
+) -> None:
+    header = TOTALS.replace("replace", "append_always\n-- require_incremental: true").replace("big: main.m.big, ", "")
+    rows = project(a_sql=header.replace("sum(amount) as total, count(*) as n from big", "name from customers"))
+    assert plan(rows).pending
+    sums = project(a_sql=header.replace("sum(amount) as total, count(*) as n from big", "count(*) as n from customers"))
+    with pytest.raises(SpecError, match=r"a\.sql:5: output main\.m\.totals requires a delta, and can never have one"):
+        plan(sums)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
-from typing import Annotated, Any
+from collections.abc import Sequence
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import RenderableType
@@ -15,6 +16,13 @@ from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.commands.dataset_preview import VersionOption
 from lakeward.cli.session import Session
 from lakeward.cli.text import counted, table
+from lakeward.types.schema import IDENTITY_COLUMNS, OP, ROW_ID
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_OPERATIONS = ("before", "update", "insert", "delete")
+"""The two images of a row that was updated stand in this order."""
 
 
 def register(group: typer.Typer) -> None:
@@ -44,7 +52,8 @@ def changes(
 ) -> None:
     """Show which rows changed since a version.
 
-    It is the net change between two versions, whatever happened in between.
+    It is the net change between two versions, whatever happened in between. Rows are in the order of the primary key,
+    or, without one, in that in which they were written first.
     """
     with session.workspace() as workspace:
         handle = workspace.dataset(dataset)
@@ -54,13 +63,11 @@ def changes(
             version=newest or None,
             columns=parse_names(select) if select else None,
             before=before,
-            identity=identity,
+            identity=True,
         )
+        name, names = handle.name, [each for each in reader.schema.names if identity or each not in IDENTITY_COLUMNS]
         with reader:
-            found: list[dict[str, Any]] = list(
-                islice((row for batch in reader for row in batch.to_pylist()), limit + 1)
-            )
-        name, names = handle.name, reader.schema.names
+            found = _first(reader, handle.schema.primary_key, limit + 1)
     more, found = len(found) > limit, found[:limit]
     numbers = [column for column in names if any(isinstance(row[column], int | float) for row in found)]
     counts = Counter(row["__op"] for row in found)
@@ -70,5 +77,13 @@ def changes(
         *([table(names, ([row[column] for column in names] for row in found), numbers)] if found else []),
         f"{shown}; there are more: --limit" if more else shown,
     ]
-    document = {"dataset": name, "since": since, "version": newest, "columns": names, "rows": found, "more": more}
+    rows = [{column: row[column] for column in names} for row in found]
+    document = {"dataset": name, "since": since, "version": newest, "columns": names, "rows": rows, "more": more}
     session.show(document, lines)
+
+
+def _first(reader: pa.RecordBatchReader, primary_key: Sequence[str], most: int) -> list[dict[str, Any]]:
+    """Return the first rows in their order; no more than that many are held at a time."""
+    key = [*(primary_key if set(primary_key) <= set(reader.schema.names) else ()), ROW_ID]
+    rows = (row for batch in reader for row in batch.to_pylist())
+    return nsmallest(most, rows, key=lambda row: ([row[column] for column in key], _OPERATIONS.index(row[OP])))

@@ -13,7 +13,8 @@ from typing import Annotated
 import typer
 
 from lakeward.cli.command import DryRunOption, command
-from lakeward.cli.demo import STEPS, Demo, data_files
+from lakeward.cli.demo import STEPS, Demo
+from lakeward.cli.demo_data import data_files
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session, heavy
 from lakeward.errors import UsageError
@@ -33,7 +34,8 @@ def demo(
 ) -> None:
     """Show the main job on real data, within a minute.
 
-    Flights of New York: from CSV files through SQL pipelines into Postgres rows, and on into an Iceberg table.
+    Flights of New York: from CSV files through SQL pipelines into Postgres rows and Iceberg tables. December arrives
+    late: first with a mistake, which an expectation keeps out, then mended, and only what is new is built.
 
     Without --home it works in a temporary directory, which is removed at the end. Repeated with the same --home, it
     does nothing twice.
