@@ -26,7 +26,7 @@ from lakeward.pipelines.compile import Compiled, Compiler
 from lakeward.pipelines.expectation_check import Expected
 from lakeward.pipelines.graph import Graph, read_graph
 from lakeward.pipelines.guard import Guard, all_rows
-from lakeward.pipelines.models.latest import pinned
+from lakeward.pipelines.latest import pinned
 from lakeward.pipelines.models.registered import ModelCatalog
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.progress import BuildProgress, Progress

@@ -15,7 +15,7 @@ from lakeward.control.source_windows import SourceWindows
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.pipelines.build import Builder
 from lakeward.pipelines.graph import Graph, read_graph
-from lakeward.pipelines.models.latest import latest_models, model_key, pinned
+from lakeward.pipelines.latest import latest_models, model_key, pinned
 from lakeward.pipelines.nodes import SourceNode
 from lakeward.pipelines.spec import OutputSpec, strategy_classes
 from lakeward.pipelines.up_to_date import UpToDate

@@ -10,7 +10,7 @@ from lakeward.compute.sql import Query, analyse
 from lakeward.errors import SpecError, SqlError
 from lakeward.pipelines.chance import changing_splits
 from lakeward.pipelines.expectation_spec import quarantine_of, read_expectations
-from lakeward.pipelines.models.latest import fitted_models, latest_models
+from lakeward.pipelines.latest import fitted_models, latest_models
 from lakeward.pipelines.nodes import JoinNode, Node, SplitNode, StageNode, TransformNode, names_of
 from lakeward.pipelines.problems import Problems
 from lakeward.pipelines.spec import OutputSpec, Pipeline

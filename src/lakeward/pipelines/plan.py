@@ -17,10 +17,10 @@ from lakeward.pipelines.expectation_check import check_expectations
 from lakeward.pipelines.expectation_spec import quarantine_name, quarantine_of
 from lakeward.pipelines.fingerprint import differences, fingerprint, parts, same_rows
 from lakeward.pipelines.forecast import FULL, NOTHING, Forecast, OutputForecast
+from lakeward.pipelines.foreseen import ForeseenModels, fitted_signatures
 from lakeward.pipelines.graph import Graph, order_pipelines, pipeline_edges, read_graph
+from lakeward.pipelines.latest import fitted_models, latest_models, model_key
 from lakeward.pipelines.linear import check_required
-from lakeward.pipelines.models.foreseen import ForeseenModels, fitted_signatures
-from lakeward.pipelines.models.latest import fitted_models, latest_models, model_key
 from lakeward.pipelines.models.registered import ModelCatalog, NoModels
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.problems import Problems

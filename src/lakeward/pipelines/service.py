@@ -20,8 +20,8 @@ from lakeward.pipelines.build import Builder
 from lakeward.pipelines.forecast import LedgerForecast
 from lakeward.pipelines.graph import order_pipelines, pipeline_edges, read_graph
 from lakeward.pipelines.guard import Guard
+from lakeward.pipelines.latest import fitted_models, latest_models, model_key, pinned
 from lakeward.pipelines.lineage import Lineage
-from lakeward.pipelines.models.latest import fitted_models, latest_models, model_key, pinned
 from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.one_off import OneOff, RunPlan, RunRequest
 from lakeward.pipelines.plan import ADDED, CHANGED, REMOVED, Plan, make_plan

@@ -12,7 +12,8 @@ from lakeward.cli.session import Session
 from lakeward.cli.text import table
 
 ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A version, as churn@3; or a name, or churn@latest, for its newest version.")
+    str,
+    typer.Argument(metavar="MODEL", help="A version, as churn@3; or a name, or churn@latest, for its newest version."),
 ]
 
 

@@ -9,8 +9,8 @@ down_revision = "m0005"
 branch_labels = None
 depends_on = None
 
-# Null: added by hand, and there at once. The ledger alone says what is committed, so nothing has to be changed here when
-# a build is decided: the version is there by the same commit as the build's rows, or never.
+# Null: added by hand, and there at once. The ledger alone says what is committed, so nothing has to be changed here
+# when a build is decided: the version is there by the same commit as the build's rows, or never.
 _BUILD = "ALTER TABLE lakeward.models ADD COLUMN build_id uuid"
 
 
