@@ -42,7 +42,7 @@ class Raised:
 
 def _print(*values: object, **options: Any) -> None:
     """Do what `print` does, to stderr unless told otherwise: stdout is for what a command answers."""
-    print(*values, **{"file": sys.stderr, **options})
+    print(*values, **{"file": sys.stderr, **options})  # noqa: T201 (the user's own)
 
 
 class Code:

@@ -19,14 +19,16 @@ FILES = {
     "lib/deep/inner.py": "from __future__ import annotations\nfrom dataclasses import dataclass\n"
     "from typing import ClassVar\n\n@dataclass\nclass Settings:\n    seen: ClassVar[int] = 1\n    x: int = 1\n\n"
     "X = Settings().x\n",
-    "lib/side.py": "import json\nfrom ..lib.deep import X\nY = 10 * X\n",
+    "lib/side.py": "import json\nprint(json.dumps(1))\nfrom ..lib.deep import X\nY = 10 * X\n",
     "lib/late.py": "import lib\nimport lib.side\nZ = 10 * lib.side.Y\n",
     "lib/unused.py": "raise SystemExit\n",
 }
 IMPORTED = ["lib/clean.py", "lib/deep/__init__.py", "lib/deep/inner.py", "lib/late.py", "lib/side.py"]
 
 
-def test_all_that_a_file_imports_is_kept_and_run_from_what_was_kept(write: Callable[[dict[str, str]], Path]) -> None:
+def test_all_that_a_file_imports_is_kept_and_run_from_what_was_kept(
+    write: Callable[[dict[str, str]], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     root = write(FILES)
     code = read_code(root, "lib/clean.py")
     assert list(code) == IMPORTED
@@ -34,6 +36,7 @@ def test_all_that_a_file_imports_is_kept_and_run_from_what_was_kept(write: Calla
         (root / name).write_text("raise RuntimeError('not the folder')\n")
     module = Code(code).run("lib/clean.py")
     assert module.f() == 111
+    assert capsys.readouterr() == ("", "1\n"), "stdout is for what a command answers"
     assert not any(name == "lib" or name.startswith("lib.") for name in sys.modules)
 
 
