@@ -9,7 +9,7 @@ import sqlalchemy
 
 from lakeward.control.db import Database, Queries
 from lakeward.control.leases import Owner
-from lakeward.control.records import Transaction
+from lakeward.control.records import NOTHING_TO_WRITE, Transaction
 
 QUERIES = Queries.beside(__file__)
 
@@ -63,7 +63,13 @@ class History:
         return found
 
     def transactions(
-        self, names: Mapping[int, str], *, dataset_id: int | None = None, status: str | None = None, most: int = 100
+        self,
+        names: Mapping[int, str],
+        *,
+        dataset_id: int | None = None,
+        status: str | None = None,
+        idle: bool = True,
+        most: int = 100,
     ) -> list[Transaction]:
         """Return ledger rows, newest first.
 
@@ -71,9 +77,12 @@ class History:
             names: dataset names by id; rows of other datasets are left out.
             dataset_id: of this dataset only.
             status: with this status only.
+            idle: also those that ended because there was nothing to write.
             most: at most so many.
         """
-        rows = self._database.fetch(QUERIES["transactions"], {"dataset_id": dataset_id, "status": status, "most": most})
+        without = None if idle else NOTHING_TO_WRITE
+        asked = {"dataset_id": dataset_id, "status": status, "without": without, "most": most}
+        rows = self._database.fetch(QUERIES["transactions"], asked)
         return [_transaction(row, names[row["dataset_id"]]) for row in rows if row["dataset_id"] in names]
 
 

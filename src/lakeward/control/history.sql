@@ -2,6 +2,7 @@
 SELECT t.*, l.owner FROM lakeward.dataset_transactions t LEFT JOIN lakeward.leases l ON l.transaction_id = t.id
 WHERE (CAST(:dataset_id AS bigint) IS NULL OR t.dataset_id = :dataset_id)
   AND (CAST(:status AS text) IS NULL OR t.status = :status)
+  AND (CAST(:without AS text) IS NULL OR t.error IS DISTINCT FROM :without)
 -- A compaction that a writer found comes before it, although its row was made later.
 ORDER BY CASE WHEN CAST(:dataset_id AS bigint) IS NULL THEN t.id ELSE t.version END DESC LIMIT :most;
 

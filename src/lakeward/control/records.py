@@ -151,6 +151,10 @@ class Unfinished:
     fence: int
 
 
+NOTHING_TO_WRITE = "there was nothing to write"
+"""Why a write was ended whose rows were there already; it changed nothing, and is no failure."""
+
+
 @dataclass(frozen=True)
 class Transaction:
     """One row of the ledger: a write to one dataset, a copy between its arms, a compaction, or an adopted commit.

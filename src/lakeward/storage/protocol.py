@@ -22,7 +22,7 @@ from lakeward.clock import Clock, Faults, Ids
 from lakeward.control.divergence import Compaction, Divergence
 from lakeward.control.leases import Heartbeat
 from lakeward.control.ledger import Ledger, lease_lost
-from lakeward.control.records import Intent, OpenTransaction
+from lakeward.control.records import NOTHING_TO_WRITE, Intent, OpenTransaction
 from lakeward.control.slots import Slots
 from lakeward.control.tree import Tree
 from lakeward.errors import (
@@ -159,7 +159,7 @@ class WriteProtocol:
                 raise
         for job in jobs:
             if job.prepared is None:
-                self._abort(job, "there was nothing to write")
+                self._abort(job, NOTHING_TO_WRITE)
             elif job.prepared.publishes:
                 self._publish(job)
         return BuildResult(build_id, pipeline, tuple(result_of(job) for job in jobs))
@@ -246,7 +246,7 @@ class WriteProtocol:
                 job.output.audit_nothing()
         elif job.output.audit is not None:
             table, prepared = place_of(job, job.prepared, self._base(job))
-            found = job.output.audit(PreparedVersion(job.transaction.arm, table, prepared))
+            found = job.output.audit(PreparedVersion(job.transaction.arm, table, prepared, job.prepared.counts))
             if found is not None:
                 job.prepared = replace(job.prepared, digest=(found.high, found.low))
 

@@ -334,9 +334,15 @@ class Dataset:
         """Return where it is: its arm, every arm that holds its newest version, and whether another engine moved it."""
         return dataset_status(self.record, self._rooms.ledger)
 
-    def history(self, most: int = 100) -> list[Transaction]:
-        """Return its transactions, newest first."""
-        return History(self._rooms.database).transactions({self._id: self.name}, dataset_id=self._id, most=most)
+    def history(self, most: int = 100, idle: bool = True) -> list[Transaction]:
+        """Return its transactions, newest first.
+
+        Args:
+            most: at most so many.
+            idle: also those that ended because there was nothing to write.
+        """
+        past = History(self._rooms.database)
+        return past.transactions({self._id: self.name}, dataset_id=self._id, idle=idle, most=most)
 
     def expectations(self, version: int | None = None, most: int = 20) -> list[JudgedVersion]:
         """Return what builds found in its versions, newest first, also in those that they refused.

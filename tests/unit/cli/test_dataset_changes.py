@@ -71,3 +71,14 @@ def test_rows_since_a_version_are_previewed_and_exported(run: Run, tmp_path: Pat
     target = tmp_path / "new.csv"
     assert run("dataset", "export", "a.b.c", str(target), "--since", "1").code == 0
     assert sorted(target.read_text().splitlines()) == ["1,new", "4,n4", "id,note"]
+
+
+def test_the_history_leaves_out_writes_that_had_nothing_to_write(run: Run, dataset: lakeward.Dataset) -> None:
+    dataset.write([{"id": 3, "note": "n3"}], mode="upsert")
+    statuses = {}
+    for option in ((), ("--all",)):
+        document = run("dataset", "history", "a.b.c", *option, "--output", "json").document
+        statuses[option] = [each["status"] for each in document["transactions"]]
+    assert statuses == {(): ["committed"] * 2, ("--all",): ["aborted", "committed", "committed"]}
+    assert [each.status for each in dataset.history()] == statuses["--all",]
+    assert [each.status for each in dataset.history(1, idle=False)] == ["committed"]

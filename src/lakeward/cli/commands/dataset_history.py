@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from lakeward.cli.command import command
@@ -17,11 +19,20 @@ def register(group: typer.Typer) -> None:
     command(group, "history")(history)
 
 
-def history(session: Session, dataset: DatasetArgument, most: MostOption = 100) -> None:
-    """Show a dataset's transactions, newest first. Each committed one is a version that can be read."""
+def history(
+    session: Session,
+    dataset: DatasetArgument,
+    most: MostOption = 100,
+    every: Annotated[bool, typer.Option("--all", help="Also writes that had nothing to write.")] = False,
+) -> None:
+    """Show a dataset's transactions, newest first.
+
+    Each committed one is a version that can be read. A write or build whose rows were all there already changed
+    nothing, and is shown with --all only.
+    """
     with session.workspace() as workspace:
         handle = workspace.dataset(dataset)
-        found = handle.history(most)
+        found = handle.history(most, idle=every)
     steps = []
     committed = [each.version for each in found if each.status == "committed"]
     if len(committed) > 1:
