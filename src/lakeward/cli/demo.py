@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ RAW_FLIGHTS = "nyc.raw.flights"
 ENRICHED = "nyc.analytics.flights_enriched"
 WIDE = 150
 """How much of a line of an error is shown."""
+METRICS, PREDICTED = "nyc.models.delay_metrics", "nyc.analytics.predicted_delays"
 VERY_LATE = "nyc.analytics.very_late_flights"
 DELAYS = "nyc.analytics.carrier_delays"
 CHANGE = ("from flights\n", "from flights\nwhere origin = 'JFK'\n")
@@ -175,6 +177,23 @@ class Demo:
     def _say(self, line: str) -> None:
         self.session.say(f"{'':<12} {line}")
 
+    def predict(self) -> None:
+        """Train a model, and predict with it what was held out and the last day of the year."""
+        if find_spec("sklearn") is None or find_spec("onnxruntime") is None:
+            self._say("a model is trained and predicts with: pip install 'lakeward[models]'; left out")
+            return
+        self._build("delay_model", "predicted_delays")
+        started = time.monotonic()
+        rows = self.workspace.dataset(METRICS).to_arrow(where="part = 'holdout'").to_pylist()
+        metrics = {row["metric"]: round(row["value"], 2) for row in rows}
+        model = f"{rows[0]['model']}@{rows[0]['version']}"
+        shown = ", ".join(f"{name} {value}" for name, value in metrics.items())
+        text = f"model {model} on {rows[0]['rows']:,} flights that it has not seen: {shown}"
+        self.report("predict", text, started, model=model, metrics=metrics)
+        for row in self.workspace.dataset(PREDICTED).to_arrow(where="flight in (1, 3, 11)").to_pylist()[:3]:
+            said, came = row["prediction"], row["arr_delay"]
+            self._say(f"{row['carrier']} {row['flight']}: {said:+.0f} minutes predicted, {came:+.0f} came")
+
     def copy(self) -> None:
         """Copy the join to the Iceberg arm."""
         started = time.monotonic()
@@ -277,6 +296,7 @@ STEPS = (
     ),
     Step("import a December with wrong distances, and build: an expectation refuses it", Demo.refuse_december),
     Step("import the mended December, and build what is new on each arm", Demo.take_december),
+    Step(f"train a model of the delay, and build {PREDICTED} with it", Demo.predict),
     Step(f"copy {ENRICHED} to the iceberg arm", Demo.copy),
     Step("compare the digests of both arms", Demo.verify),
     Step(f"change the query of {DELAYS} and build one more version", Demo.change),

@@ -53,6 +53,8 @@ def test_demo_from_end_to_end_twice(alone: Path, short_tmp: Path) -> None:
     assert "very_late_flights: 978 rows computed, now 10,200, version 3 on the iceberg arm" in out
     digests = set(re.findall(rf"(?:postgres|iceberg) +({FLIGHTS}:[0-9a-f]{{32}})", out))
     assert "both arms have equal digests" in out and len(digests) == 1
+    assert re.search(r"model delay@1 on 4,197 flights that it has not seen: mae 12\.\d+, rmse 17\.\d+, r2 0\.8\d", out)
+    assert len(re.findall(r"\w\w \d+: [+-]\d+ minutes predicted, [+-]\d+ came", out)) == 3
     assert f"version 1: 16 carriers, {BEFORE:,} flights" in out
     assert f"version 2: 16 carriers, {FLIGHTS:,} flights" in out
     assert f"version 3: 10 carriers, {PARTS['JFK']:,} flights" in out
@@ -71,7 +73,7 @@ def test_demo_from_end_to_end_twice(alone: Path, short_tmp: Path) -> None:
     document = json.loads(out)
     assert second.returncode == 0 and err == ""
     done = {step["step"]: step for step in document["steps"] if not step.get("done_before")}
-    assert set(done) == {"verify", "time travel"}
+    assert set(done) == {"predict", "verify", "time travel"}
     assert set(done["verify"]["digests"].values()) == digests
     for step in document["next_steps"]:
         child = process(*shlex.split(step)[1:])

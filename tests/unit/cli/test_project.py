@@ -66,7 +66,7 @@ def test_init_overwrites_nothing(run: Run, place: Path) -> None:
 
 def test_the_packaged_projects_are_whole() -> None:
     assert {"lakeward.toml", ".gitignore", "README.md", "data/orders.csv"} <= set(packaged_files("example_project"))
-    assert len([path for path in packaged_files("demo_project") if path.startswith("pipelines/")]) == 2
+    assert len([path for path in packaged_files("demo_project") if path.startswith("pipelines/")]) == 4
 
 
 def test_plan_apply_build_and_again(run: Run, project: Path) -> None:
