@@ -28,7 +28,7 @@ def case(arm: str, rows: int) -> dict[str, object]:
     """Write a dataset, append 1 % and then update 1 % here and there, and read what that was."""
     part = rows // SHARE
     with (
-        tempfile.TemporaryDirectory(prefix="lw-", dir=os.environ.get("LAKEWARD_BENCH_DIR")) as scratch,
+        tempfile.TemporaryDirectory(prefix="lw-", dir=os.environ.get("BENCH_DIR")) as scratch,
         lakeward.open(Path(scratch) / "home") as workspace,
     ):
         dataset = workspace.create_dataset("bench.main.delta", COLUMNS, ["id"], arm=arm)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from measure import Peak, in_fresh_process, table
-from rows import ARROW, BATCH_ROWS, COLUMNS, batch
+from rows import ARROW, BATCH_ROWS, COLUMNS, STATUSES, batch
 
 import lakeward
 
@@ -107,18 +107,36 @@ DELTA = """
 pipeline: {name}
 nodes:
   rows: {{source: bench.main.rows}}
-  kept: {{transform: "select id, customer_id, amount * 2 as amount, upper(note) as note from rows where price > 1"}}
+  kept:
+    transform: |
+      select id, customer_id, amount * 2 as amount, upper(note) as note, status, quantity from rows where price > 1
 outputs:
-  - {{dataset: bench.main.{name}, from: kept, arm: {arm}, strategy: {strategy}, primary_key: [id]}}
+  - dataset: bench.main.{name}
+    from: kept
+    arm: {arm}
+    strategy: {strategy}
+    primary_key: [id]
+    expectations: [{expectations}]
 """
+EXPECTATIONS = ", ".join(
+    [
+        "row_count: {min: 1}",
+        "primary_key",
+        "not_null: [id, customer_id]",
+        'row: {check: "abs(amount) < 1000000"}',
+        f"accepted_values: {{column: status, values: [{', '.join(STATUSES)}]}}",
+        'value: {sql: "sum(quantity)", within_of_previous: 0.5}',
+    ]
+)
 
 
-def delta(arm: str, strategy: str) -> Row:
+def delta(arm: str, strategy: str, expectations: str = "") -> Row:
     """Build all rows, add 1 % and build the delta a few times, and build all rows anew, from and to one arm."""
     part = DELTA_ROWS // SHARE
     with _scratch() as scratch:
-        text = DELTA.format(name="delta", arm=arm, strategy=strategy)
-        again = DELTA.format(name="anew", arm=arm, strategy=strategy)
+        text, again = (
+            DELTA.format(name=name, arm=arm, strategy=strategy, expectations=expectations) for name in ("delta", "anew")
+        )
         project = _project(scratch, {"delta.yml": text, "anew.yml": again})
         with lakeward.open(scratch / "home") as workspace:
             rows = workspace.create_dataset("bench.main.rows", COLUMNS, ["id"], arm=arm)
@@ -134,9 +152,9 @@ def delta(arm: str, strategy: str) -> Row:
             assert delta_built.version == 1 + TURNS
             assert delta_built.digest() == built_anew.digest(), "the delta gave other rows than a full build"
     ratio = new / full
-    limit = f"{DELTA_LIMIT:.0%}" if strategy == "append_always" else "–"
     shown: Row = {"arm": arm, "strategy": strategy, "rows": f"{DELTA_ROWS:,}", "first build s": first}
-    return {**shown, "full build s": full, "delta build s": new, "of a full one": f"{ratio:.1%}", "limit": limit}
+    share = {"of a full one": f"{ratio:.1%}", "limit": f"{DELTA_LIMIT:.0%}"}
+    return {**shown, "full build s": full, "delta build s": new, **share}
 
 
 def _stream(start: int, rows: int) -> pa.RecordBatchReader:
@@ -264,7 +282,7 @@ def join() -> Row:
 
 @contextmanager
 def _scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="lw-", dir=os.environ.get("LAKEWARD_BENCH_DIR")) as folder:
+    with tempfile.TemporaryDirectory(prefix="lw-", dir=os.environ.get("BENCH_DIR")) as folder:
         yield Path(folder)
 
 
@@ -292,7 +310,9 @@ def main(*parts: str) -> str:
         found += [table(f"TPC-H on {arm}, scale {SCALES[arm]}", run["each"]) for arm, run in runs.items()]  # type: ignore[arg-type]
     if not parts or "delta" in parts:
         strategies = ("append_always", "append_new", "snapshot_replace")
-        found.append(table("Delta build of 1 %", [in_fresh_process(delta, "iceberg", each) for each in strategies]))
+        for name, expectations in (("", ""), (", six expectations", EXPECTATIONS)):
+            rows = [in_fresh_process(delta, "iceberg", each, expectations) for each in strategies]
+            found.append(table(f"Delta build of 1 %{name}", rows))
     if not parts or "join" in parts:
         found.append(table("Join of more than the memory limit", [join()]))
     return "\n".join(found)

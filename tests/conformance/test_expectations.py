@@ -98,10 +98,10 @@ def test_killed_while_it_judges_leaves_nothing(
     opened.dataset("main.raw.s").write([{"id": 2, "name": "a", "price": 2, "weight": 1.0}, bad])
     script = tmp_path / "killed.py"
     script.write_text(
-        "import os, signal, sys, lakeward\nfrom lakeward.pipelines.audit import BuildAudit\n"
+        "import os, signal, sys, lakeward\nfrom lakeward.pipelines.judge import Judge\n"
         "home, url, warehouse = sys.argv[1:]\n"
-        "def dies(self, query, inputs):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "import lakeward.pipelines.audit as audit\naudit._Judge.engine_run = dies\n"
+        "def dies(self, query, **rows):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "Judge.run = dies\n"
         "with lakeward.open(home, database_url=url, warehouse=warehouse) as ws:\n    ws.build('p')\n"
     )
     arguments = [sys.executable, str(script), str(tmp_path / "home"), database_url, str(tmp_path / "warehouse")]

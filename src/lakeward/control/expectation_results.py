@@ -80,15 +80,25 @@ class ExpectationResults:
 
     def keep(self, dataset_id: int, version: int, results: Sequence[ExpectationResult]) -> None:
         """Keep what was found in a version, all at once. It stays if the version is refused."""
-        with self._database.transaction() as connection:
-            for each in results:
-                samples = json.dumps(each.samples, ensure_ascii=False)
-                values = {**vars(each), "samples": samples, "dataset_id": dataset_id, "version": version}
-                connection.execute(QUERIES["keep"], values)
+        rows = [
+            {
+                **vars(each),
+                "samples": json.dumps(each.samples, ensure_ascii=False),
+                "dataset_id": dataset_id,
+                "version": version,
+            }
+            for each in results
+        ]
+        if rows:
+            with self._database.transaction() as connection:
+                connection.execute(QUERIES["keep"], rows)
 
-    def of(self, dataset_id: int, version: int) -> list[ExpectationResult]:
-        """Return what was found in a version, in the order of its expectations."""
-        rows = self._database.fetch(QUERIES["of_version"], {"dataset_id": dataset_id, "version": version})
+    def of_rows(self, dataset_id: int, version: int) -> list[ExpectationResult]:
+        """Return what was found in the rows of a committed version, in the order of its expectations.
+
+        Those of a copy or a compaction were judged with the version before it.
+        """
+        rows = self._database.fetch(QUERIES["of_rows"], {"dataset_id": dataset_id, "version": version})
         return [_result(row) for row in rows]
 
     def judged(self, dataset_id: int, *, version: int | None = None, most: int = 20) -> list[JudgedVersion]:

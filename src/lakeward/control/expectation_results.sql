@@ -5,8 +5,15 @@ INSERT INTO lakeward.expectation_results
 VALUES (:dataset_id, :version, :position, :kind, :text, :definition, :on_fail, :outcome, :refused, :rows_checked,
         :rows_failed, :observed, :message, CAST(:samples AS jsonb));
 
--- name: of_version
-SELECT * FROM lakeward.expectation_results WHERE dataset_id = :dataset_id AND version = :version ORDER BY position;
+-- name: of_rows
+-- What was found in the rows of a version. A copy between the arms or a compaction has those of the version before it.
+SELECT * FROM lakeward.expectation_results
+WHERE dataset_id = :dataset_id
+  AND version = (SELECT version FROM lakeward.dataset_transactions
+                 WHERE dataset_id = :dataset_id AND version <= :version AND status = 'committed'
+                   AND (kind = 'write' OR verb IN ('adopt', 'renumber'))
+                 ORDER BY version DESC LIMIT 1)
+ORDER BY position;
 
 -- name: judged
 -- The newest versions of a dataset that an audit looked at, with what became of them.

@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from lakeward.compute.place import line_and_column, sql_error
 from lakeward.errors import LakewardError, SqlError
+from lakeward.pipelines.known import Extent, Known
 from lakeward.pipelines.nodes import SpecModel
 from lakeward.pipelines.origin import Origin, Path
 from lakeward.types.logical import LogicalType
@@ -22,6 +23,9 @@ from lakeward.types.schema import Schema
 
 ROWS = "rows"
 """What SQL calls the rows that are judged."""
+
+MET = '"met\x01"'
+"""What SQL calls the column of new rows that says whether the version before has their key; no column has this name."""
 
 PASSED, VACUOUS, NO_DATA, FAILED = "passed", "vacuous", "no data", "failed"
 
@@ -156,6 +160,8 @@ class Expectation(SpecModel, ABC):
     """One kind of expectation. To add one, add a file to `expectations/`; its docstring is its help."""
 
     name: ClassVar[str]
+    meets: ClassVar[bool] = False
+    """Whether `new_measures` reads `MET`. They are asked only if no two rows had the same key before."""
     bare: ClassVar[str | None] = None
     """The key that a value stands for which is no mapping, as in `not_null: [id]`."""
     alone: ClassVar[bool] = False
@@ -215,6 +221,20 @@ class Expectation(SpecModel, ABC):
         """Return a query of its own that gives one row of measures, where aggregates over the rows are not enough."""
         return None
 
+    # Where only what is new is read. What comes of it has to be what all rows would give, to the letter.
+
+    def extent(self, known: Known, scope: Scope) -> Extent:
+        """Return which rows have to be read, given what is known."""
+        return Extent.ALL
+
+    def new_measures(self, known: Known, scope: Scope) -> dict[str, str]:
+        """Return aggregates over the new rows, of which `MET` says whether the version before has their key."""
+        return self.measures(scope)
+
+    def whole(self, known: Known, values: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the measures of all rows, given those of the new ones, or none; None: it can't be told."""
+        return None
+
     @abstractmethod
     def judge(self, found: Found) -> Verdict:
         """Return what the measures mean."""
@@ -246,6 +266,17 @@ class RowExpectation(Expectation):
     def measures(self, scope: Scope) -> dict[str, str]:
         """See `Expectation.measures`."""
         return {"failed": f"count(*) FILTER (WHERE NOT ({self.holds(scope)}))"}
+
+    def extent(self, known: Known, scope: Scope) -> Extent:
+        """See `Expectation.extent`. Which of the rows that are gone had failed, nobody knows, unless none had."""
+        if not self.lasting or known.found is None:
+            return Extent.ALL
+        return Extent.NEW if known.only_adds or not known.found.rows_failed else Extent.ALL
+
+    def whole(self, known: Known, values: Mapping[str, Any]) -> dict[str, Any] | None:
+        """See `Expectation.whole`."""
+        assert known.found is not None, "else all rows are read"
+        return {"failed": int(values["failed"]) + known.found.rows_failed}
 
     def judge(self, found: Found) -> Verdict:
         """See `Expectation.judge`. Counts are compared, not shares, which would have to be rounded."""

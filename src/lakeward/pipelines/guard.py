@@ -13,9 +13,10 @@ from lakeward.control.expectation_results import ExpectationResults
 from lakeward.control.ledger import Ledger
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import LakewardError, NameTaken
-from lakeward.pipelines.audit import READER, BuildAudit
+from lakeward.pipelines.audit import BuildAudit
 from lakeward.pipelines.expectation_check import Expected, check_expectations
 from lakeward.pipelines.graph import Graph
+from lakeward.pipelines.judged_rows import READER
 from lakeward.pipelines.quarantine import Apart, check_quarantine
 from lakeward.storage.facade import Storage
 from lakeward.storage.requests import BuildResult, Output, ReadRequest

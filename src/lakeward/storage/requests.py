@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lakeward.control.records import ArmVersion, OpenTransaction, Resolution, Window
+from lakeward.control.records import ArmVersion, Counts, OpenTransaction, Resolution, Window
 from lakeward.control.tree import DatasetRecord
 from lakeward.storage.settings import CompactionPolicy
 from lakeward.storage.table import TableRef
@@ -91,11 +91,17 @@ class Output:
 
 @dataclass(frozen=True)
 class PreparedVersion:
-    """A version that is durable on an arm and not yet visible to anybody; the facade reads it for an audit."""
+    """A version that is durable on an arm and not yet visible to anybody; the facade reads it for an audit.
+
+    Args:
+        arm, table, where: where it is.
+        counts: what the write did to the rows of the version before it.
+    """
 
     arm: str
     table: TableRef
     where: ArmVersion
+    counts: Counts
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from lakeward.pipelines.expectation import (
     FAILED,
+    MET,
     PASSED,
     QUARANTINE,
     ROWS,
@@ -13,6 +17,7 @@ from lakeward.pipelines.expectation import (
     Scope,
     Verdict,
 )
+from lakeward.pipelines.known import Extent, Known
 from lakeward.pipelines.origin import Origin, Path
 from lakeward.types.quoting import duckdb_name
 
@@ -22,6 +27,7 @@ class PrimaryKey(Expectation):
 
     name = "primary_key"
     alone = True
+    meets = True
 
     def checked(self, path: Path, origin: Origin) -> Expectation:
         """See `Expectation.checked`. Of two rows with one key, nothing says which is the bad one."""
@@ -48,6 +54,34 @@ class PrimaryKey(Expectation):
             "coalesce(CAST(sum(n - 1) FILTER (WHERE NOT empty) AS BIGINT), 0) AS repeated "
             f"FROM ({keyed}) AS keys"
         )
+
+    def extent(self, known: Known, scope: Scope) -> Extent:
+        """See `Expectation.extent`.
+
+        A keyed write refuses a key that comes twice, in its rows or in those that they match, and a row without one. So
+        it leaves keys unique that were, and those of a version that goes on from no row.
+        """
+        found = known.found
+        unique = not known.before or (found is not None and found.outcome in (PASSED, VACUOUS))
+        if unique and known.keyed:
+            return Extent.NONE
+        return Extent.NEW if unique and known.before and known.only_adds else Extent.ALL
+
+    def new_measures(self, known: Known, scope: Scope) -> dict[str, str]:
+        """See `Expectation.new_measures`. Of each key one row is none too many, unless the version before has it."""
+        keys = [duckdb_name(name) for name in scope.schema.primary_key]
+        null = " OR ".join(f"{key} IS NULL" for key in keys)
+        key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
+        keyed = f"FILTER (WHERE NOT ({null}))"
+        return {
+            "nulls": f"count(*) FILTER (WHERE {null})",
+            "repeated": f"count(*) {keyed} - count(DISTINCT {key}) {keyed}"
+            f" + count(DISTINCT {key}) FILTER (WHERE {MET})",
+        }
+
+    def whole(self, known: Known, values: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Expectation.whole`."""
+        return {name: values.get(name, 0) for name in ("nulls", "repeated")}
 
     def judge(self, found: Found) -> Verdict:
         """See `Expectation.judge`."""

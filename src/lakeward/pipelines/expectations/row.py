@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import sqlglot
-from sqlglot import exp
-
+from lakeward.compute.lasting import is_lasting
 from lakeward.compute.pitfalls import null_traps
 from lakeward.compute.predicate import check_predicate
-from lakeward.compute.sql import DIALECT
 from lakeward.pipelines.expectation import Expectation, RowExpectation, Scope, check_sql
 from lakeward.pipelines.origin import Origin, Path
 from lakeward.types.logical import LogicalType
-
-_LASTING = (exp.Connector, exp.Abs, exp.Cast, exp.Coalesce, exp.Length, exp.Lower, exp.Round, exp.Trim, exp.Upper)
-"""Functions, as the parser sees them, that give the same for the same row today and tomorrow."""
 
 
 class Row(RowExpectation):
@@ -57,9 +51,8 @@ class Row(RowExpectation):
 
     @property
     def lasting(self) -> bool:
-        """See `RowExpectation.lasting`. What is not known to be so is taken not to be."""
-        tree = sqlglot.parse_one(self.check, dialect=DIALECT)
-        return all(isinstance(each, _LASTING) for each in tree.find_all(exp.Func))
+        """See `RowExpectation.lasting`."""
+        return is_lasting(self.check)
 
     def holds(self, scope: Scope) -> str:
         """See `RowExpectation.holds`. The text stands on lines of its own, so that no comment swallows what follows."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from lakeward.pipelines.expectation import FAILED, PASSED, Expectation, Found, Verdict
+from collections.abc import Mapping
+from typing import Any
+
+from lakeward.pipelines.expectation import FAILED, PASSED, Expectation, Found, Scope, Verdict
+from lakeward.pipelines.known import Extent, Known
 from lakeward.pipelines.origin import Origin, Path
 
 
@@ -27,6 +31,14 @@ class RowCount(Expectation):
         if self.max is None:
             return f"at least {self.min:,} rows"
         return f"at most {self.max:,} rows" if self.min is None else f"{self.min:,} to {self.max:,} rows"
+
+    def extent(self, known: Known, scope: Scope) -> Extent:
+        """See `Expectation.extent`."""
+        return Extent.NONE
+
+    def whole(self, known: Known, values: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Expectation.whole`: no more than the number of rows, which the write counted."""
+        return {}
 
     def judge(self, found: Found) -> Verdict:
         """See `Expectation.judge`."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
 from lakeward.compute.aggregate import check_aggregate
+from lakeward.compute.lasting import columns_of, merge_of
 from lakeward.pipelines.expectation import (
     FAILED,
     NO_DATA,
@@ -23,10 +24,13 @@ from lakeward.pipelines.expectation import (
     check_sql,
     exact,
 )
+from lakeward.pipelines.known import Extent, Known
 from lakeward.pipelines.origin import Origin, Path
 from lakeward.types.logical import LogicalType
 
 _FLOATS = ("float", "double")
+_FLOATING = ("FLOAT", "DOUBLE")
+_MOST_DIGITS = 38
 _NUMBERS = ("int", "long", "decimal", *_FLOATS)
 
 
@@ -105,6 +109,30 @@ class Value(Expectation):
         """See `Expectation.measures`."""
         return {"value": f"(\n{self.sql}\n)"}
 
+    def extent(self, known: Known, scope: Scope) -> Extent:
+        """See `Expectation.extent`. A sum of doubles depends on their order, so that only all of them give it."""
+        if not known.only_adds or known.found is None or merge_of(self.sql) is None:
+            return Extent.ALL
+        kinds = [scope.schema.column(name).type.kind for name in columns_of(self.sql, scope.schema.names)]
+        return Extent.ALL if any(kind in _FLOATS for kind in kinds) else Extent.NEW
+
+    def new_measures(self, known: Known, scope: Scope) -> dict[str, str]:
+        """See `Expectation.new_measures`."""
+        return {**self.measures(scope), "type": f"typeof((\n{self.sql}\n))"}
+
+    def whole(self, known: Known, values: Mapping[str, Any]) -> dict[str, Any] | None:
+        """See `Expectation.whole`. The engine adds integers and decimals exactly, as is done here."""
+        assert known.found is not None, "else all rows are read"
+        if values["type"] in _FLOATING:
+            return None
+        parts = [part for part in (known.found.observed, values["value"]) if part is not None]
+        with localcontext(prec=2 * _MOST_DIGITS):
+            merged = _merged(merge_of(self.sql), [Decimal(part) for part in parts])
+        if merged is not None and len(merged.as_tuple().digits) > _MOST_DIGITS:
+            # What no column holds is for the engine to refuse.
+            return None
+        return {"value": merged}
+
     def judge(self, found: Found) -> Verdict:
         """See `Expectation.judge`."""
         value = found.values["value"]
@@ -141,6 +169,14 @@ class Value(Expectation):
         if _near(_exact(value), was, share * abs(was) if isinstance(was, Fraction) else Fraction(0)):
             return None
         return f", and was {before} in the version before"
+
+
+def _merged(merge: str | None, numbers: Sequence[Decimal]) -> Decimal | None:
+    if not numbers:
+        return None
+    if merge == "sum":
+        return sum(numbers[1:], numbers[0])
+    return min(numbers) if merge == "min" else max(numbers)
 
 
 def _exact(value: float | Decimal) -> Fraction | float:
