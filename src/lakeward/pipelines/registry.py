@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from lakeward.control.db import Database, Queries
 from lakeward.errors import SpecError
@@ -37,7 +38,7 @@ class Registry:
         return {
             row["name"]: Applied(
                 row["name"],
-                _pipeline(row["name"], row["spec"]),
+                _pipeline(row["name"], json.dumps(row["spec"])),
                 row["fingerprint"],
                 row["applied_at"],
                 row["applied_by"],
@@ -68,8 +69,10 @@ def _entry(actor: str, action: str, name: str, after: str | None) -> dict[str, o
     return {"actor": actor, "action": action, "subject": name, "before": None, "after": after}
 
 
-def _pipeline(name: str, spec: dict[str, object]) -> Pipeline | None:
+# Every build asks for all pipelines, which rarely change, and to check one takes a millisecond.
+@lru_cache(maxsize=512)
+def _pipeline(name: str, spec: str) -> Pipeline | None:
     try:
-        return Pipeline.from_json(spec, f"pipeline {name} as applied")
+        return Pipeline.from_json(json.loads(spec), f"pipeline {name} as applied")
     except SpecError:
         return None

@@ -10,7 +10,8 @@ how often it is scanned, is read from DuckDB's own plan.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -23,6 +24,7 @@ from lakeward.compute.engine import BATCH_ROWS, Engine, Input
 from lakeward.compute.memory import divided
 from lakeward.compute.scratch import Scratch, remove_abandoned
 from lakeward.compute.sql import without_semicolon
+from lakeward.in_place import InPlace
 from lakeward.types.logical import LogicalType
 from lakeward.types.schema import Schema
 
@@ -105,13 +107,14 @@ class DuckDBEngine(Engine):
 
     def run(self, sql: str, inputs: Mapping[str, Input], batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         """See `Engine.run`."""
-        places = {name: each.in_place() for name, each in inputs.items() if each.in_place is not None}
-        in_place = {name: place for name, place in places.items() if place is not None}
-        paths = sorted({path for place in in_place.values() for path in place.paths})
         scratch = Scratch(self._temp_directory)
         try:
-            connection = self._connect(scratch.path, paths)
-            session = Session(connection, scratch, self._memory_limit, self._time_limit)
+            # To ask storage and to open a database both take 10 ms and more.
+            with ThreadPoolExecutor(1, thread_name_prefix="lakeward-open") as opener:
+                opened = opener.submit(self._open, scratch.path)
+                in_place = _placed(inputs)
+            readable = {path for place in in_place.values() for path in place.paths}
+            session = Session(_sealed(opened.result(), readable), scratch, self._memory_limit, self._time_limit)
         except BaseException:
             scratch.close()
             raise
@@ -129,8 +132,12 @@ class DuckDBEngine(Engine):
                 self._describer = self._connect(None)
             return self._describer.cursor()
 
-    def _connect(self, temp_directory: Path | None, readable: Sequence[str] = ()) -> duckdb.DuckDBPyConnection:
-        """Open a database that can read the files at the paths `readable`, and nothing else."""
+    def _connect(self, temp_directory: Path | None) -> duckdb.DuckDBPyConnection:
+        """Open a database that can read no file."""
+        return _sealed(self._open(temp_directory))
+
+    def _open(self, temp_directory: Path | None) -> duckdb.DuckDBPyConnection:
+        """Open a database that is not sealed yet."""
         config: dict[str, Any] = {
             "memory_limit": self._memory_limit,
             "temp_directory": str(temp_directory) if temp_directory else "",
@@ -146,9 +153,19 @@ class DuckDBEngine(Engine):
             config["max_temp_directory_size"] = self._temp_limit
         if self._threads is not None:
             config["threads"] = self._threads
-        connection = duckdb.connect(":memory:", config=config)
-        if readable:
-            connection.execute("SET allowed_paths = ?", [list(readable)])
-        for statement in _SEAL:
-            connection.execute(statement)
-        return connection
+        return duckdb.connect(":memory:", config=config)
+
+
+def _sealed(connection: duckdb.DuckDBPyConnection, readable: Collection[str] = ()) -> duckdb.DuckDBPyConnection:
+    """Seal a database, which can then read the files at the paths `readable`, and nothing else."""
+    if readable:
+        connection.execute("SET allowed_paths = ?", [sorted(readable)])
+    for statement in _SEAL:
+        connection.execute(statement)
+    return connection
+
+
+def _placed(inputs: Mapping[str, Input]) -> dict[str, InPlace]:
+    """Return how those inputs are read that can be read in place."""
+    places = {name: each.in_place() for name, each in inputs.items() if each.in_place is not None}
+    return {name: place for name, place in places.items() if place is not None}
