@@ -44,7 +44,7 @@ def test_demo_from_end_to_end_twice(alone: Path, short_tmp: Path) -> None:
     assert f"nyc.raw.flights, January to November: {BEFORE:,} rows read, now {BEFORE:,}" in out
     assert f"{enriched}: {BEFORE:,} rows computed, now {BEFORE:,}, version 1 on the postgres arm" in out
     # A December with wrong distances is refused, and nothing of it is seen; the mended one is a delta on each arm.
-    assert "refused with exit code 5" in out and f"row (distance > 0): 776 of {DECEMBER:,} rows fail" in out
+    assert "refused with exit code 5" in out and f"row (distance > 0): 776 of {FLIGHTS:,} rows fail" in out
     assert f"{enriched}: version 1, {BEFORE:,} rows, 0 of December" in out
     assert out.count(f"{enriched}: delta, nyc.analytics.very_late_flights: delta") == 2
     assert re.search(r"nyc.raw.flights +versions \(1, 3\] +2 new versions since the last build", out)
