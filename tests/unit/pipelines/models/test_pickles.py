@@ -105,7 +105,6 @@ def test_it_sees_no_environment_and_what_it_does_wrong_is_told(
     assert build(model="m@1").to_arrow()["y"].to_pylist() == [0.0]
     wrong = {
         "1 / 0": "the model raised PickledModelFailed: ZeroDivisionError: division by zero",
-        "[1.0, 2.0]": "the model gave 2 values for output 'y', and 1 rows were given",
         "__import__('os')._exit(3)": "its process ended, with exit code 3",
     }
     for number, (body, says) in enumerate(wrong.items(), start=2):
@@ -113,5 +112,5 @@ def test_it_sees_no_environment_and_what_it_does_wrong_is_told(
         with pytest.raises(ComputeError, match=says):
             build(model=f"m@{number}")
     take(pickle.dumps(Running("1 / 0")))
-    with pytest.raises(ModelRefused, match=r"model m@5 .* can't be loaded: ZeroDivisionError"):
-        build(model="m@5")
+    with pytest.raises(ModelRefused, match=r"model m@4 .* can't be loaded: ZeroDivisionError"):
+        build(model="m@4")

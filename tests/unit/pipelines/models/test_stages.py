@@ -118,6 +118,7 @@ def test_only_new_rows_are_predicted(
     assert workspace.build("p")[0].up_to_date
 
 
+@pytest.mark.parametrize("arm", ["postgres"])
 def test_what_the_next_query_does_not_need_is_not_read(
     workspace: lakeward.Workspace,
     rows: lakeward.Dataset,
@@ -126,6 +127,7 @@ def test_what_the_next_query_does_not_need_is_not_read(
     arm: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Rows on Postgres stream, and that is seen here; those on Iceberg are read in place, where the engine chooses."""
     fill(rows, 5)
     read: list[tuple[str, ...]] = []
     original = workspace.storage.read
