@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from lakeward.errors import ComputeError, ModelRefused
 from lakeward.pipelines.models.declaring import declare_model
 from lakeward.pipelines.models.formats.onnx import Onnx
 from lakeward.pipelines.models.registered import Signature
+from support.commands import environment
 from support.onnx_models import linear, model_of
 
 
@@ -181,3 +184,12 @@ def test_text_goes_in_and_out(rows: lakeward.Dataset, onnx_build: Callable[..., 
     rows.write([{"id": 1, "v": 1.0, "t": "é"}, {"id": 2, "v": 1.0, "t": None}, {"id": 3, "v": 1.0, "t": ""}])
     out = onnx_build(passing(TensorProto.STRING, ["n"]), [], ["y"], features="{x: t}")
     assert {row["id"]: row["y"] for row in out.to_arrow().to_pylist()} == {1: "é", 2: None, 3: ""}
+
+
+def test_onnx_runtime_reports_nothing_to_its_makers(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    program = "from lakeward.pipelines.models.formats import onnx; onnx._libraries()"
+    variables = {**environment(), "TMPDIR": str(tmp_path / "tmp")}
+    variables.pop("ORT_DISABLE_TELEMETRY", None)
+    subprocess.run([sys.executable, "-c", program], env=variables, check=True)
+    assert list((tmp_path / "tmp").iterdir()) == []

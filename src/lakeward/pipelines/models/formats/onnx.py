@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -126,6 +127,9 @@ def _column(values: Any, column: int | None) -> Any:
 
 
 def _libraries() -> tuple[Any, Any]:
+    # When it is imported, ONNX Runtime makes ready to report its use to its makers, and leaves a file for that in the
+    # temporary directory. What is computed here is nobody else's business.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnx
         import onnxruntime
