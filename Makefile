@@ -20,7 +20,7 @@ LOCKED  := .venv/.locked-$(shell { cat $(LOCKS); pwd; } | cksum | cut -d' ' -f1)
 PROJECT := .venv/.project-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types layers tidy bench drill drill-docs lock clean
+.PHONY: help setup demo test check lint format types layers seam tidy bench drill drill-docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
@@ -51,7 +51,7 @@ demo: setup ## real data from a SQL pipeline into Postgres rows, then into an Ic
 test: setup ## the tests (ARGS="-k name" for some)
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
 
-check: lint format types layers tidy ## lint, format, types, layers, house style
+check: lint format types layers seam tidy ## lint, format, types, layers, raw access to rows, house style
 
 lint: setup
 	@$(BIN)/ruff check -q .
@@ -64,6 +64,9 @@ types: setup
 
 layers: setup
 	@$(BIN)/lint-imports --no-logo --no-cache
+
+seam: setup
+	@$(BIN)/lakeward lint-seam src
 
 tidy: setup
 	@$(BIN)/python -m pytest -q tests/unit/test_tidy.py

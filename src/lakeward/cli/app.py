@@ -20,6 +20,7 @@ from lakeward.cli.commands import (
     doctor,
     init,
     ledger,
+    lint_seam,
     maintain,
     model,
     plan,
@@ -57,7 +58,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _module in (init, doctor, status, dataset, plan, apply, build, run, verify, ledger, maintain, model, demo):
+for _module in (
+    init,
+    doctor,
+    status,
+    dataset,
+    plan,
+    apply,
+    build,
+    run,
+    verify,
+    ledger,
+    maintain,
+    model,
+    lint_seam,
+    demo,
+):
     _module.register(app)
 
 
