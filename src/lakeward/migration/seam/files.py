@@ -75,6 +75,9 @@ class _Ignored:
         root = next((index for index, folder in enumerate(above) if (folder / ".git").exists()), 0)
         for folder in above[1 : root + 1]:
             self.learn(folder)
+        if self.holds(top, True):
+            # Whoever names an ignored folder wants it looked at.
+            self._specs.clear()
 
     def learn(self, folder: Path) -> None:
         """Read the folder's own file, if there is one."""

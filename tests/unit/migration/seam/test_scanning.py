@@ -254,6 +254,9 @@ def test_which_files_are_looked_at(tmp_path: Path) -> None:
     result = survey(repository / "src", allow=["src/storage/**"], root=repository)
     assert result.counts == {"src/a.py": 1, "src/gen/kept.py": 1}
     assert [access.file for access in scan(repository / "src/a.py")] == ["a.py"]
+    (repository / ".gitignore").write_text("src/\n")
+    assert [access.file for access in scan(repository)] == ["top.py"]
+    assert "storage/b.py" in {access.file for access in scan(repository / "src")}, "named, so looked at"
     with pytest.raises(UnknownObject, match="no file or folder"):
         scan(repository / "typo")
     with pytest.raises(UsageError, match="is not below"):
