@@ -37,7 +37,7 @@ def sources(top: Path, unread: Unread) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if _is_own(here / name) and not ignored.holds(here / name, True))
         for name in sorted(files):
             path = here / name
-            if suffix_of(path) in COVERED and path.is_file() and not path.is_symlink() and not ignored.holds(path):
+            if suffix_of(path) in COVERED and not _is_special(path) and not ignored.holds(path):
                 yield path
 
 
@@ -57,8 +57,13 @@ def globs(patterns: Sequence[str]) -> GitIgnoreSpec:
 
 def _is_own(folder: Path) -> bool:
     """Return whether a folder holds sources of the project: it is no link, and nothing was installed into it."""
-    installed = folder.name in _NOT_OURS or (folder / "pyvenv.cfg").exists()
-    return not installed and not folder.is_symlink()
+    installed = folder.name in _NOT_OURS or os.path.exists(folder / "pyvenv.cfg")
+    return not installed and not os.path.islink(folder)
+
+
+def _is_special(file: Path) -> bool:
+    """Return whether it is a link, a pipe or the like. What may not be looked at counts as a file, and is warned of."""
+    return os.path.islink(file) or (os.path.exists(file) and not os.path.isfile(file))
 
 
 def _reason(error: OSError) -> str:
@@ -72,7 +77,7 @@ class _Ignored:
         self._specs: dict[Path, GitIgnoreSpec] = {}
         self._unread = unread
         above = [top, *top.parents]
-        root = next((index for index, folder in enumerate(above) if (folder / ".git").exists()), 0)
+        root = next((index for index, folder in enumerate(above) if os.path.exists(folder / ".git")), 0)
         for folder in above[1 : root + 1]:
             self.learn(folder)
         if self.holds(top, True):

@@ -78,9 +78,10 @@ class _Reader(ast.NodeVisitor):
         """Count every identifier that a node holds, of whatever sort, and go on below it."""
         for _, value in ast.iter_fields(node):
             for each in value if isinstance(value, list) else [value]:
-                if isinstance(each, str) and (table := self._named_by_identifier(each)) is not None:
+                if isinstance(each, ast.AST):
+                    self.visit(each)
+                elif isinstance(each, str) and (table := self._named_by_identifier(each)) is not None:
                     self.found.append((getattr(node, "lineno", 1), Mention(0, "name", table)))
-        super().generic_visit(node)
 
     def _named_by_identifier(self, dotted: str) -> str | None:
         """Return the table that an identifier, or a part of an import's dotted name, is called like."""

@@ -242,5 +242,6 @@ class _Surveyor:
         self.warnings.append(Warned(self._name(file), message))
 
     def _name(self, path: Path) -> str:
-        """Return a path from the root; of a file above it that was looked at, too."""
-        return Path(os.path.relpath(path, self._base)).as_posix()
+        """Return a path from the root; of a file above it that was looked at, too. It can always be printed."""
+        name = Path(os.path.relpath(path, self._base)).as_posix()
+        return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -217,10 +217,12 @@ def test_what_can_not_be_parsed_is_counted_and_told(tmp_path: Path) -> None:
     (tmp_path / "wide.sql").write_bytes(statement.encode("utf-16"))
     (tmp_path / "huge.sql").write_text(f"{' ' * MAX_BYTES}\n-- {statement}, dataset_rows_old\n")
     (tmp_path / "huge_without.sql").write_text(" " * (MAX_BYTES + 1))
+    Path(os.fsdecode(bytes(tmp_path) + b"/\xff.sql")).write_text(statement)
     (tmp_path / "shut").mkdir(mode=0o000)
     result = survey(tmp_path)
     (tmp_path / "shut").chmod(0o700)
     assert [(access.file, access.line, access.kind) for access in result.accesses] == [
+        ("\\xff.sql", 1, "select"),
         ("broken.py", 3, "select"),
         ("deep.py", 1, "select"),
         ("huge.sql", 2, "text"),
