@@ -46,6 +46,10 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         if "copy" in case:
             result = workspace.dataset(case["copy"]).copy_to(case["to"])
             return {"versions": [result.version]}
+        if "bring" in case:
+            bring = getattr(workspace.replication, case["bring"])
+            bring(workspace.tree.dataset(case["dataset"]), case["to"])
+            return {"versions": []}
         if "build" in case:
             [build] = workspace.build(case["build"])
             return {"rows_in": {each.dataset: each.rows_in for each in build.transactions}}

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import sqlalchemy
 
 from lakeward.control.db import Database, Queries
+from lakeward.control.deciding import QUERIES as DECIDING
+from lakeward.control.deciding import lease_lost
 from lakeward.control.ledger import QUERIES as LEDGER
-from lakeward.control.ledger import lease_lost
 from lakeward.control.records import ArmVersion, OpenTransaction, Resolution
 from lakeward.errors import ConflictError
 
@@ -104,7 +105,7 @@ class Divergence:
             )
             counters = {"next_row_id": transaction.next_row_id, "next_row_index": transaction.next_row_index}
             advanced = connection.execute(
-                LEDGER["advance_head"], {**key, **digest, **counters, "row_count": rows, "iceberg_namespace": None}
+                DECIDING["advance_head"], {**key, **digest, **counters, "row_count": rows, "iceberg_namespace": None}
             )
             if advanced.rowcount != 1:
                 raise lease_lost(transaction)
@@ -112,8 +113,8 @@ class Divergence:
                 "snapshot_id": compaction.snapshot_id,
                 "parent_snapshot_id": compaction.parent.snapshot_id,
             }
-            connection.execute(LEDGER["record_arm_version"], {**place, **snapshots, "rebases": False})
-            connection.execute(LEDGER["carry_arm_versions"], place)
+            connection.execute(DECIDING["record_arm_version"], {**place, **snapshots, "rebases": False})
+            connection.execute(DECIDING["carry_arm_versions"], place)
         return replace(transaction, version=version + 1, parent_version=version, parent_digest=compaction.digest)
 
     def unpublished(self, dataset_id: int) -> bool:
@@ -174,4 +175,4 @@ class Divergence:
 
     @staticmethod
     def _log(connection: sqlalchemy.Connection, dataset: str, resolution: Resolution) -> None:
-        connection.execute(LEDGER["audit"], resolution.audit_entry(dataset, resolution.ours))
+        connection.execute(DECIDING["audit"], resolution.audit_entry(dataset, resolution.ours))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 import sqlalchemy
 
 from lakeward.control.db import Database, Queries
+from lakeward.control.deciding import VERSIONLESS_KINDS
 from lakeward.control.leases import Owner
 from lakeward.control.records import NOTHING_TO_WRITE, Transaction
 
@@ -88,4 +89,8 @@ class History:
 
 def _transaction(row: sqlalchemy.RowMapping, dataset: str) -> Transaction:
     owner = str(Owner.from_json(row["owner"])) if row["owner"] else None
-    return Transaction(dataset=dataset, owner=owner, **{name: row[name] for name in _COLUMNS})
+    values = {name: row[name] for name in _COLUMNS}
+    if row["kind"] in VERSIONLESS_KINDS:
+        # Its own number only keeps it in order: nobody can read a version of it.
+        values["version"] = row["parent_version"]
+    return Transaction(dataset=dataset, owner=owner, **values)

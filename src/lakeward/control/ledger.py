@@ -12,33 +12,31 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
 import sqlalchemy
 
-from lakeward.control.db import Database, Pipeline, Queries
+from lakeward.control.db import Database, Queries
+from lakeward.control.deciding import VERSIONLESS_KINDS, check, commit, lease_lost, record
 from lakeward.control.leases import Heartbeat, Owner
 from lakeward.control.records import (
     ArmVersion,
+    Claim,
     Decision,
     Intent,
+    Mirror,
     OpenTransaction,
     Unfinished,
 )
 from lakeward.control.routes import Route
-from lakeward.errors import ConflictError, Diverged, LeaseLost, RouteChanged
+from lakeward.errors import ConflictError, Diverged
 
 QUERIES = Queries.beside(__file__)
 
 TAKE_OVER_MILLISECONDS = 2000
 """How long taking over waits for what the old owner still has under way in Postgres."""
-
-ROWLESS_KINDS = ("copy", "compact")
-"""Transactions that change no row: whoever holds the version before them holds theirs, too."""
-
-Answer = psycopg.Cursor[dict[str, Any]]
 
 log = logging.getLogger("lakeward.ledger")
 
@@ -94,7 +92,9 @@ class Ledger:
                 },
             )
             newest = send(QUERIES, "newest_on_arm", {**key, "arm": intent.arm})
+            mirrors = send(QUERIES, "newest_on_mirror", key) if intent.kind == "write" else None
         head, opened, parent = locked.fetchone(), opening.fetchone(), newest.fetchone()
+        mirror = mirrors.fetchone() if mirrors is not None else None
         assert head is not None, "datasets are not deleted"
         if head["status"] == "diverged" and intent.kind != "adopt":
             raise Diverged(
@@ -109,7 +109,7 @@ class Ledger:
             id=opened["id"],
             dataset_id=intent.dataset_id,
             dataset=intent.dataset,
-            version=opened["version"],
+            version=head["head_version"] if intent.kind in VERSIONLESS_KINDS else opened["version"],
             parent_version=head["head_version"],
             fence=opened["fence"],
             arm=intent.arm or head["primary_arm"],
@@ -125,6 +125,7 @@ class Ledger:
             windows=dict(intent.windows),
             iceberg_namespace=tuple(head["iceberg_namespace"]) if head["iceberg_namespace"] is not None else None,
             arm_parent=ArmVersion(**parent) if parent is not None else None,
+            mirror=_mirror(mirror),
         )
 
     # While it is open ------------------------------------------------------------------------------------------------
@@ -157,10 +158,14 @@ class Ledger:
         Raises:
             LeaseLost: it has been taken over, or aborted.
         """
-        key = {"id": transaction.id, "fence": transaction.fence}
-        row = connection.execute(QUERIES.for_driver("hold"), key).fetchone()
-        if row is None:
+        if not Ledger.holds(connection, transaction):
             raise lease_lost(transaction)
+
+    @staticmethod
+    def holds(connection: psycopg.Connection[object], claim: Claim) -> bool:
+        """Do what `hold` does, and say whether the transaction is still in these hands."""
+        key = {"id": claim.id, "fence": claim.fence}
+        return connection.execute(QUERIES.for_driver("hold"), key).fetchone() is not None
 
     # Decide ----------------------------------------------------------------------------------------------------------
 
@@ -174,12 +179,12 @@ class Ledger:
         ordered = sorted(decisions, key=lambda each: each.transaction.dataset_id)
         with self._database.pipeline() as send:
             send(QUERIES, "lock_datasets", {"ids": [each.transaction.dataset_id for each in ordered]})
-            asked = [(decision.transaction, *_commit(send, decision)) for decision in ordered]
+            asked = [(decision.transaction, *commit(send, decision)) for decision in ordered]
             send.wait()
             for transaction, route, committed, advanced in asked:
-                _check(transaction, route, committed, advanced)
+                check(transaction, route, committed, advanced)
             for decision in ordered:
-                _record(send, decision)
+                record(send, decision)
             for id_, fence in sorted((each.transaction.id, each.transaction.fence) for each in ordered):
                 send(QUERIES, "release", {"id": id_, "fence": fence})
 
@@ -242,6 +247,7 @@ class Ledger:
         found: list[Unfinished] = []
         for row in self._database.fetch(QUERIES["unfinished"], {"dataset_id": dataset_id}):
             fence, version = row["fence"], row["version"]
+            versionless = row["kind"] in VERSIONLESS_KINDS
             if row["status"] == "open":
                 taken = self._take_over(row)
                 if taken is None:
@@ -252,11 +258,12 @@ class Ledger:
                 Unfinished(
                     row["id"],
                     row["dataset_id"],
-                    version,
+                    row["parent_version"] if versionless else version,
                     row["parent_version"],
-                    row["arm"],
+                    tuple(filter(None, (row["arm"], row["mirror_arm"]))),
                     row["status"],
                     fence,
+                    row["kind"],
                 )
             )
         return found
@@ -297,21 +304,14 @@ class Ledger:
         rows = self._database.fetch(QUERIES["newest_arm_version"], {"dataset_id": dataset_id, "arm": arm})
         return ArmVersion(**rows[0]) if rows else None
 
+    def lag(self, dataset_id: int, arm: str) -> Mapping[str, Any]:
+        """Return how far an arm is behind the head: see `lakeward.storage.replication.Lag`."""
+        return dict(self._database.fetch(QUERIES["lag"], {"dataset_id": dataset_id, "arm": arm})[0])
+
     def heads(self, dataset_ids: Sequence[int]) -> dict[int, int]:
         """Return one consistent set of head versions, by dataset id."""
         rows = self._database.fetch(QUERIES["heads"], {"ids": list(dataset_ids)})
         return {row["id"]: row["head_version"] for row in rows}
-
-
-def lease_lost(transaction: OpenTransaction) -> LeaseLost:
-    """Return the error of an owner that was taken over."""
-    return LeaseLost(
-        f"version {transaction.version} of dataset {transaction.dataset} was taken over: its lease ran out",
-        safe="what it prepared was never visible; the ledger decides, and it did not commit this",
-        next_step="repeat the write; raise ledger.lease_seconds if the process is often paused for long",
-        dataset=transaction.dataset,
-        version=transaction.version,
-    )
 
 
 def ways_out(dataset: str) -> str:
@@ -322,79 +322,8 @@ def ways_out(dataset: str) -> str:
     )
 
 
-def _key(transaction: OpenTransaction) -> dict[str, object]:
-    return {
-        "dataset_id": transaction.dataset_id,
-        "version": transaction.version,
-        "parent_version": transaction.parent_version,
-        "arm": transaction.arm,
-    }
-
-
-def _commit(send: Pipeline, decision: Decision) -> tuple[Answer, Answer, Answer]:
-    """Send what commits one transaction and advances its dataset; the answers say whether it may."""
-    transaction, counts, digest = decision.transaction, decision.counts, decision.digest or (None, None)
-    key = _key(transaction)
-    totals = {"row_count": counts.row_count, "digest_high": digest[0], "digest_low": digest[1]}
-    namespace = list(decision.iceberg_namespace) if decision.iceberg_namespace is not None else None
-    return (
-        send(QUERIES, "hold_route", key),
-        send(
-            QUERIES,
-            "decide",
-            {
-                "id": transaction.id,
-                "fence": transaction.fence,
-                "publishes": decision.publishes,
-                "rows_in": counts.rows_in,
-                "rows_added": counts.added,
-                "rows_updated": counts.updated,
-                "rows_unchanged": counts.unchanged,
-                "rows_deleted": counts.deleted,
-                "rows_skipped": counts.skipped,
-                **totals,
-            },
-        ),
-        send(
-            QUERIES,
-            "advance_head",
-            {
-                **key,
-                **totals,
-                "next_row_id": decision.next_row_id,
-                "next_row_index": decision.next_row_index,
-                "iceberg_namespace": namespace,
-            },
-        ),
-    )
-
-
-def _check(transaction: OpenTransaction, route: Answer, committed: Answer, advanced: Answer) -> None:
-    """Raise if the transaction must not be committed; nothing of it is, then."""
-    held = route.fetchone()
-    assert held is not None, "every dataset has a route"
-    if held["epoch"] != transaction.route.epoch:
-        raise RouteChanged(
-            f"the route of dataset {transaction.dataset} changed while version {transaction.version} was written",
-            safe=f"the dataset is unchanged at version {transaction.parent_version}",
-            next_step="repeat the write: it will follow the new route",
-            dataset=transaction.dataset,
-        )
-    if committed.fetchone() is None or advanced.rowcount != 1:
-        raise lease_lost(transaction)
-
-
-def _record(send: Pipeline, decision: Decision) -> None:
-    """Send what else a commit records: where the arm holds the version, and up to where sources were read."""
-    transaction = decision.transaction
-    key = _key(transaction)
-    snapshots = {"snapshot_id": decision.snapshot_id, "parent_snapshot_id": decision.parent_snapshot_id}
-    send(QUERIES, "record_arm_version", {**key, **snapshots, "rebases": decision.rebases})
-    if decision.carries or transaction.kind in ROWLESS_KINDS:
-        send(QUERIES, "carry_arm_versions", key)
-    if decision.resolution is not None:
-        send(QUERIES, "resolve", key)
-        send(QUERIES, "supersede", key)
-        send(QUERIES, "audit", decision.resolution.audit_entry(transaction.dataset, decision.snapshot_id))
-    for source, window in sorted(transaction.windows.items()):
-        send(QUERIES, "record_watermark", {**key, "source_id": source, "version": window.high})
+def _mirror(row: Mapping[str, Any] | None) -> Mirror | None:
+    if row is None:
+        return None
+    held = {name: value for name, value in row.items() if name != "arm"}
+    return Mirror(row["arm"], ArmVersion(**held) if row["version"] is not None else None)

@@ -21,9 +21,10 @@ WHERE d.id = :dataset_id FOR NO KEY UPDATE OF d FOR SHARE OF r;
 -- there because it can't be published.
 WITH opened AS (
     INSERT INTO lakeward.dataset_transactions
-        (dataset_id, version, parent_version, kind, verb, arm, build_id, pipeline, writer, route_epoch, fence, windows,
-         fingerprint)
-    SELECT d.id, newest.version + 1, d.head_version, :kind, :verb, coalesce(:arm, r.primary_arm), :build_id, :pipeline,
+        (dataset_id, version, parent_version, kind, verb, arm, mirror_arm, build_id, pipeline, writer, route_epoch,
+         fence, windows, fingerprint)
+    SELECT d.id, newest.version + 1, d.head_version, :kind, :verb, coalesce(:arm, r.primary_arm),
+           CASE WHEN :kind = 'write' THEN r.mirror_arm END, :build_id, :pipeline,
            :writer, r.epoch, nextval('lakeward.fences'), CAST(:windows AS jsonb), :fingerprint
     FROM lakeward.datasets d JOIN lakeward.routes r ON r.dataset_id = d.id,
          (SELECT coalesce(max(t.version), 0) AS version FROM lakeward.dataset_transactions t
@@ -35,6 +36,9 @@ WITH opened AS (
       AND NOT EXISTS (SELECT 1 FROM lakeward.slot_waiters w
                       WHERE w.dataset_id = :dataset_id AND w.alive_until > clock_timestamp()
                         AND (CAST(:ticket AS bigint) IS NULL OR w.ticket < :ticket))
+      -- A backfill does not keep the slot, but begins while nobody has it: what is open then could commit behind its back.
+      AND NOT (:kind = 'backfill' AND EXISTS (
+            SELECT 1 FROM lakeward.dataset_transactions t WHERE t.dataset_id = :dataset_id AND t.status = 'open'))
     ON CONFLICT DO NOTHING
     RETURNING id, version, fence, opened_at
 ), left_line AS (
@@ -55,6 +59,16 @@ FROM lakeward.arm_versions a
 WHERE a.dataset_id = :dataset_id
   AND a.arm = coalesce(:arm, (SELECT r.primary_arm FROM lakeward.routes r WHERE r.dataset_id = :dataset_id))
 ORDER BY a.version DESC LIMIT 1;
+
+-- name: newest_on_mirror
+-- What the route's mirror holds, and whether a backfill is under way to it. Sent together with `open`.
+SELECT r.mirror_arm AS arm, a.version, a.base_version, a.snapshot_id, a.parent_snapshot_id
+FROM lakeward.routes r LEFT JOIN LATERAL (
+    SELECT * FROM lakeward.arm_versions a WHERE a.dataset_id = r.dataset_id AND a.arm = r.mirror_arm
+    ORDER BY a.version DESC LIMIT 1) AS a ON true
+WHERE r.dataset_id = :dataset_id AND r.mirror_arm IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t
+                  WHERE t.dataset_id = :dataset_id AND t.status = 'open' AND t.kind = 'backfill');
 
 -- name: renew
 -- Heartbeat. A lease that ran out is not renewed: somebody may be taking it over right now.
@@ -89,50 +103,6 @@ SELECT 1 FROM lakeward.dataset_transactions WHERE id = :id AND status = 'open' A
 -- If this process is stopped before it is through, Postgres ends the session: everybody else would wait for it.
 SELECT id, set_config('idle_in_transaction_session_timeout', '30s', true)
 FROM lakeward.datasets WHERE id = ANY (CAST(:ids AS bigint[])) ORDER BY id FOR NO KEY UPDATE;
-
--- name: hold_route
--- Decide: a switch of the route waits until we are through, or we see its new epoch.
-SELECT epoch FROM lakeward.routes WHERE dataset_id = :dataset_id FOR SHARE;
-
--- name: decide
--- No row returned: lease or fence is gone.
-UPDATE lakeward.dataset_transactions t
-SET status = 'committed', committed_at = now(), ended_at = now(),
-    published_at = CASE WHEN :publishes THEN NULL ELSE now() END,
-    rows_in = :rows_in, rows_added = :rows_added, rows_updated = :rows_updated, rows_unchanged = :rows_unchanged,
-    rows_deleted = :rows_deleted, rows_skipped = :rows_skipped, row_count = :row_count,
-    digest_high = :digest_high, digest_low = :digest_low
-FROM lakeward.leases l
-WHERE t.id = :id AND t.status = 'open' AND t.fence = :fence
-  AND l.transaction_id = t.id AND l.fence = :fence AND l.lease_until > clock_timestamp()
-RETURNING t.committed_at;
-
--- name: advance_head
-UPDATE lakeward.datasets
-SET head_version = :version, row_count = :row_count, digest_high = :digest_high, digest_low = :digest_low,
-    next_row_id = :next_row_id, next_row_index = :next_row_index,
-    iceberg_namespace = coalesce(iceberg_namespace, CAST(:iceberg_namespace AS text[]))
-WHERE id = :dataset_id AND head_version = :parent_version;
-
--- name: record_arm_version
--- The base of a Postgres version is the last one that put every row in place anew: this one, or its parent's.
-INSERT INTO lakeward.arm_versions (dataset_id, arm, version, base_version, snapshot_id, parent_snapshot_id)
-SELECT :dataset_id, :arm, :version,
-       CASE WHEN :rebases THEN :version ELSE coalesce((
-           SELECT base_version FROM lakeward.arm_versions
-           WHERE dataset_id = :dataset_id AND arm = :arm AND version = :parent_version), :version) END,
-       :snapshot_id, :parent_snapshot_id;
-
--- name: carry_arm_versions
--- A copy or compaction changes no row, so every other arm that holds the parent version holds this one too, in the same
--- snapshot.
-INSERT INTO lakeward.arm_versions (dataset_id, arm, version, base_version, snapshot_id, parent_snapshot_id)
-SELECT dataset_id, arm, :version, base_version, snapshot_id, parent_snapshot_id
-FROM lakeward.arm_versions WHERE dataset_id = :dataset_id AND version = :parent_version AND arm <> :arm;
-
--- name: record_watermark
-INSERT INTO lakeward.watermarks (dataset_id, source_id, version) VALUES (:dataset_id, :source_id, :version)
-ON CONFLICT (dataset_id, source_id) DO UPDATE SET version = excluded.version;
 
 -- name: release
 DELETE FROM lakeward.leases WHERE transaction_id = :id AND fence = :fence;
@@ -179,27 +149,14 @@ WHERE id = :id AND status = 'open' AND fence = :fence RETURNING id;
 UPDATE lakeward.dataset_transactions SET published_at = clock_timestamp()
 WHERE id = :id AND status = 'committed' AND published_at IS NULL;
 
--- name: resolve
--- Decide of an adopted snapshot: the divergence ends.
-UPDATE lakeward.datasets SET status = 'ok' WHERE id = :dataset_id;
-
--- name: supersede
--- What could not be published need not be any more: `main` is at the adopted snapshot, or goes on from there.
-UPDATE lakeward.dataset_transactions SET published_at = now()
-WHERE dataset_id = :dataset_id AND status = 'committed' AND published_at IS NULL AND version < :version;
-
--- name: audit
-INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
-VALUES (:actor, :action, :subject, CAST(:before AS jsonb), CAST(:after AS jsonb));
-
 -- name: log_sync
 INSERT INTO lakeward.iceberg_sync_log (dataset_id, version, event, namespace, snapshot_id)
 VALUES (:dataset_id, :version, :event, CAST(:namespace AS text[]), :snapshot_id);
 
 -- name: unfinished
 -- What recovery looks at: every open transaction, and every committed one whose publish is not recorded.
-SELECT t.id, t.dataset_id, t.version, t.parent_version, t.arm, t.status, t.fence, l.fence AS lease_fence, l.owner,
-       l.lease_until <= clock_timestamp() AS expired
+SELECT t.id, t.dataset_id, t.version, t.parent_version, t.kind, t.arm, t.mirror_arm, t.status, t.fence,
+       l.fence AS lease_fence, l.owner, l.lease_until <= clock_timestamp() AS expired
 FROM lakeward.dataset_transactions t LEFT JOIN lakeward.leases l ON l.transaction_id = t.id
 WHERE (t.status = 'open' OR (t.status = 'committed' AND t.published_at IS NULL))
   AND (CAST(:dataset_id AS bigint) IS NULL OR t.dataset_id = :dataset_id)
@@ -219,6 +176,25 @@ WHERE a.dataset_id = :dataset_id AND a.arm = :arm AND a.version = coalesce(CAST(
 -- name: newest_arm_version
 SELECT version, base_version, snapshot_id, parent_snapshot_id
 FROM lakeward.arm_versions WHERE dataset_id = :dataset_id AND arm = :arm ORDER BY version DESC LIMIT 1;
+
+-- name: lag
+-- How far an arm is behind: the versions that it has missed, and what they did. No row is counted.
+SELECT CAST(:arm AS text) AS arm, held.version AS holds, d.head_version AS head, missed.versions, missed.rows,
+       last.mirror_error AS error
+FROM lakeward.datasets d
+LEFT JOIN LATERAL (SELECT max(a.version) AS version FROM lakeward.arm_versions a
+                   WHERE a.dataset_id = d.id AND a.arm = :arm) AS held ON true
+LEFT JOIN LATERAL (
+    SELECT count(*) AS versions,
+           coalesce(sum(t.rows_added + t.rows_updated + t.rows_deleted), 0)::bigint AS rows
+    FROM lakeward.dataset_transactions t
+    WHERE t.dataset_id = d.id AND t.status = 'committed' AND t.version > coalesce(held.version, 0)
+      AND t.kind NOT IN ('backfill', 'mirror', 'route')) AS missed ON true
+LEFT JOIN LATERAL (
+    SELECT t.mirror_error FROM lakeward.dataset_transactions t
+    WHERE t.dataset_id = d.id AND t.status = 'committed' AND t.mirror_arm = :arm AND t.version > coalesce(held.version, 0)
+    ORDER BY t.version LIMIT 1) AS last ON true
+WHERE d.id = :dataset_id;
 
 -- name: heads
 -- In one statement, so that the versions are those of one instant.

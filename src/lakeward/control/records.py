@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from lakeward.control.routes import Route
 
@@ -63,6 +64,22 @@ class OpenTransaction:
     """The recorded digest of the parent version, high and low half; None: nobody has computed it."""
     arm_parent: ArmVersion | None = None
     """The newest version that the arm held when it was opened."""
+    mirror: Mirror | None = None
+    """The arm that gets what is written besides; None: there is none, or a backfill is under way to it."""
+
+
+class Claim(Protocol):
+    """An open transaction in somebody's hands: an `OpenTransaction`, or an `Unfinished` one that recovery took over."""
+
+    @property
+    def id(self) -> int:
+        """Of the transaction."""
+        ...
+
+    @property
+    def fence(self) -> int:
+        """That of the owner; a later owner has a higher one."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -73,6 +90,33 @@ class ArmVersion:
     base_version: int
     snapshot_id: int | None
     parent_snapshot_id: int | None
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """The arm that a route mirrors to, and the newest version that it holds, if any."""
+
+    arm: str
+    newest: ArmVersion | None
+
+
+@dataclass(frozen=True)
+class Mirrored:
+    """A version that is prepared on another arm than the one that it was written to, and was compared there.
+
+    Args:
+        arm: the other arm.
+        place: where that holds the version.
+        rows: how many rows were compared.
+        namespace: where its Iceberg table is.
+        compared: `write`: what changed; `full`: all rows.
+    """
+
+    arm: str
+    place: ArmVersion
+    rows: int
+    namespace: tuple[str, ...] | None = None
+    compared: str = "write"
 
 
 @dataclass(frozen=True)
@@ -89,6 +133,11 @@ class Counts:
     deleted: int
     skipped: int
     row_count: int
+
+    @classmethod
+    def same(cls, rows: int) -> Counts:
+        """Return the counts of what leaves all rows of a dataset as they are."""
+        return cls(rows, 0, 0, rows, 0, 0, rows)
 
 
 @dataclass(frozen=True)
@@ -136,19 +185,31 @@ class Decision:
     """It changes no row, so every arm that holds the version before holds this one."""
     resolution: Resolution | None = None
     """Ends the dataset's divergence with it."""
+    mirrored: Mirrored | None = None
+    """What the mirror has of it."""
+    mirror_error: str | None = None
+    """Why the mirror has not got it."""
+    route: Route | None = None
+    """The dataset's route from then on; None: it stays as it is. Its epoch is one more, whatever this one says."""
 
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A transaction that recovery has to look at."""
+    """A transaction that recovery has to look at.
+
+    Args:
+        version: what it is of on the arms.
+        arms: those that may have something of it.
+    """
 
     id: int
     dataset_id: int
     version: int
     parent_version: int
-    arm: str
+    arms: tuple[str, ...]
     status: str
     fence: int
+    kind: str
 
 
 NOTHING_TO_WRITE = "there was nothing to write"
@@ -159,6 +220,7 @@ NOTHING_TO_WRITE = "there was nothing to write"
 class Transaction:
     """One row of the ledger: a write to one dataset, a copy between its arms, a compaction, or an adopted commit.
 
+    What makes no version (`backfill` and `mirror` to another arm, a change of the `route`) has that of the head then.
     Counts are None until it is committed. `committed_at` is the database's clock.
     """
 

@@ -6,11 +6,11 @@ SELECT id FROM lakeward.datasets WHERE id = :dataset_id FOR NO KEY UPDATE;
 -- name: expire
 -- Ends versions beyond the newest `:keep` committed ones, and says what each arm holds. Compactions of ours don't count:
 -- they come when they are needed, and must not take a version away that somebody wrote. Never ended: the newest version of
--- an arm (its next write goes on from it), one that somebody keeps, and one that an open transaction reads.
+-- an arm (its next write goes on from it), one that somebody keeps, and one that an open transaction reads or backfills.
 -- A mark is never taken back, so whoever sees it knows that no reader will be sent there any more.
 WITH oldest AS (
     SELECT t.version FROM lakeward.dataset_transactions t
-    WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.kind <> 'compact'
+    WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.kind NOT IN ('compact', 'backfill', 'mirror', 'route')
     ORDER BY t.version DESC OFFSET :keep - 1 LIMIT 1
 ), ended AS (
     UPDATE lakeward.arm_versions a SET expired_at = clock_timestamp()
@@ -23,6 +23,9 @@ WITH oldest AS (
       AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t, jsonb_array_elements(t.windows) AS w
                       WHERE t.status = 'open' AND CAST(w ->> 'source' AS bigint) = a.dataset_id
                         AND CAST(w ->> 'high' AS bigint) = a.version)
+      AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t
+                      WHERE t.dataset_id = a.dataset_id AND t.status = 'open' AND t.kind = 'backfill'
+                        AND t.parent_version = a.version)
     RETURNING a.arm, a.version, a.expired_at
 )
 SELECT a.arm, a.version, a.base_version, a.snapshot_id, e.version IS NOT NULL AS ended,
@@ -34,7 +37,7 @@ WHERE a.dataset_id = :dataset_id ORDER BY a.arm, a.version;
 -- The same, changing nothing.
 WITH oldest AS (
     SELECT t.version FROM lakeward.dataset_transactions t
-    WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.kind <> 'compact'
+    WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.kind NOT IN ('compact', 'backfill', 'mirror', 'route')
     ORDER BY t.version DESC OFFSET :keep - 1 LIMIT 1
 ), ended AS (
     SELECT a.arm, a.version FROM lakeward.arm_versions a, oldest
@@ -46,6 +49,9 @@ WITH oldest AS (
       AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t, jsonb_array_elements(t.windows) AS w
                       WHERE t.status = 'open' AND CAST(w ->> 'source' AS bigint) = a.dataset_id
                         AND CAST(w ->> 'high' AS bigint) = a.version)
+      AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t
+                      WHERE t.dataset_id = a.dataset_id AND t.status = 'open' AND t.kind = 'backfill'
+                        AND t.parent_version = a.version)
 )
 SELECT a.arm, a.version, a.base_version, a.snapshot_id, e.version IS NOT NULL AS ended,
        CASE WHEN e.version IS NOT NULL THEN 0.0
@@ -66,7 +72,8 @@ FROM lakeward.dataset_transactions WHERE dataset_id = :dataset_id AND status = '
 -- name: committed
 -- Whether a version was committed, readable or not.
 SELECT 1 FROM lakeward.dataset_transactions
-WHERE dataset_id = :dataset_id AND version = :version AND status = 'committed';
+WHERE dataset_id = :dataset_id AND version = :version AND status = 'committed'
+  AND kind NOT IN ('backfill', 'mirror', 'route');
 
 -- name: keep
 -- Nothing is returned if no arm can be read at that version.

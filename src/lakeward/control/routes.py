@@ -11,6 +11,15 @@ MODES = ("pg", "dual", "iceberg_dual", "iceberg_native")
 """What a writer may do, in ascending order."""
 
 
+ARMS_OF: dict[str, tuple[str, str | None]] = {
+    "pg": ("postgres", None),
+    "dual": ("postgres", "iceberg"),
+    "iceberg_dual": ("iceberg", "postgres"),
+    "iceberg_native": ("iceberg", None),
+}
+"""The primary and the mirror of each mode."""
+
+
 @dataclass(frozen=True)
 class Route:
     """The one truth about where a dataset's rows are. `epoch` counts its changes and is checked by decide."""

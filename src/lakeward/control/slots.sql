@@ -16,4 +16,4 @@ SELECT t.id, t.version, t.build_id, t.pipeline, t.writer, l.owner, l.fence,
        extract(epoch FROM clock_timestamp() - l.acquired_at)::float8 AS age_seconds,
        l.lease_until <= clock_timestamp() AS expired
 FROM lakeward.dataset_transactions t JOIN lakeward.leases l ON l.transaction_id = t.id
-WHERE t.dataset_id = :dataset_id AND t.status = 'open';
+WHERE t.dataset_id = :dataset_id AND t.status = 'open' AND t.kind <> 'backfill';

@@ -16,11 +16,12 @@ from lakeward.clock import Faults, Ids
 from lakeward.control.db import Database
 from lakeward.control.divergence import Compaction
 from lakeward.control.ledger import Ledger
-from lakeward.control.records import ArmVersion, Counts, OpenTransaction
+from lakeward.control.records import ArmVersion, Claim, Counts, OpenTransaction
 from lakeward.errors import UsageError
 from lakeward.in_place import InPlace
 from lakeward.storage.duck import Duck
 from lakeward.storage.filters import Filter, quote_identifier, quote_list
+from lakeward.storage.foreign_head import ForeignHead, Survey
 from lakeward.storage.leftovers import Leftover, Rewriting, TidyTask
 from lakeward.storage.settings import CompactionPolicy, StorageSettings
 from lakeward.storage.table import TableRef
@@ -162,62 +163,27 @@ class StreamedSide(Side):
         return Relation(query, {self._name: self._opened(columns)}, streamed=True)
 
 
-@dataclass(frozen=True)
-class ForeignHead:
-    """What another engine did to a table.
+class Difference(ABC):
+    """What a version has become since another one of the same dataset, by `__row_id` and `__version`.
 
     Args:
-        snapshot: where its `main` is; None: it has none.
-        why: what is wrong with that, as part of a sentence.
-        columns: what it did to columns or partitions; None: nothing.
-        behind: our snapshot goes on from there: it was set back.
-        lost: our snapshot is not in the table any more.
+        rows_gone: rows of the older version that the newer one has not, or has written anew.
+        rows_come: rows of the newer version that the older one has not, or had otherwise.
     """
 
-    snapshot: int | None
-    why: str
-    columns: str | None = None
-    behind: bool = False
-    lost: bool = False
+    rows_gone: int
+    rows_come: int
 
+    @abstractmethod
+    def gone(self) -> pa.RecordBatchReader:
+        """Stream the rows that are gone: `__row_id`, and the columns of the primary key, if there is one."""
 
-@dataclass(frozen=True)
-class Survey:
-    """The rows of a foreign snapshot, compared with ours by `__row_id`.
+    @abstractmethod
+    def come(self) -> pa.RecordBatchReader:
+        """Stream the rows that have come: the business columns with the identity columns behind.
 
-    Args:
-        rows, added, updated, unchanged, deleted: counts; `rows = added + updated + unchanged`.
-        nulls: rows of which an identity column is null.
-        repeated: rows whose `__row_id` another one has, too.
-        beyond: rows with an id, position or version that nothing could have given them.
-        unstamped: added or updated rows that claim to be of a version that we know: reading since that misses them.
-        misfit: it was written under other columns than the table has now.
-        next_row_id, next_row_index: what the next row of ours gets, so that no id comes twice.
-    """
-
-    rows: int
-    added: int
-    updated: int
-    unchanged: int
-    deleted: int
-    nulls: int
-    repeated: int
-    beyond: int
-    unstamped: int
-    misfit: bool
-    next_row_id: int
-    next_row_index: int
-
-    @property
-    def unsound(self) -> str | None:
-        """What is wrong with the rows, for people; None: nothing."""
-        found = {
-            "without identity": self.nulls,
-            "with another row's __row_id": self.repeated,
-            "with an identity that was never given": self.beyond,
-        }
-        parts = [f"{rows:,} rows {what}" for what, rows in found.items() if rows]
-        return ", ".join([*parts, *(["all rows written under other columns"] if self.misfit else [])]) or None
+        Not while `gone` is still being read.
+        """
 
 
 @dataclass(frozen=True)
@@ -265,6 +231,16 @@ class StorageArm(ABC):
                 behind.
         """
 
+    def replay(self, task: WriteTask, difference: Difference) -> Prepared:
+        """Make durable, invisible as `prepare` does, the version of another arm that differs so from the task's parent.
+
+        Rows keep their identity. An arm that is nobody's mirror need not do it.
+
+        Raises:
+            StorageError: the arm has not the rows that are to go; nothing of it counts.
+        """
+        raise UsageError(f"the {self.name} arm is no mirror")
+
     @abstractmethod
     def scan(self, table: TableRef, version: ArmVersion, scan: Scan) -> pa.RecordBatchReader:
         """Stream rows of one version, in no particular order, in the Arrow types of the dataset's schema."""
@@ -296,6 +272,19 @@ class StorageArm(ABC):
     @abstractmethod
     def discard(self, table: TableRef, version: int) -> None:
         """Remove what an aborted transaction prepared under `version`."""
+
+    def discard_after(self, table: TableRef, newest: int, claim: Claim) -> None:
+        """Remove whatever is there of later versions than the newest one that the arm holds, 0 if it holds none.
+
+        For a mirror, which may have been left behind in the middle of a write that then was committed without it.
+
+        Args:
+            table: the dataset.
+            newest: the newest version that the arm holds.
+            claim: the open transaction that keeps all others from writing to the arm. Once it is another owner's,
+                nothing is removed: what is there then may count.
+        """
+        raise UsageError(f"the {self.name} arm is no mirror")
 
     def tidy(self, task: TidyTask) -> Iterator[Leftover]:
         """Remove what no version, reader or writer needs any more; yield each thing when it is gone.
@@ -350,6 +339,18 @@ class StorageArm(ABC):
     @abstractmethod
     def locate(self, table: TableRef, version: ArmVersion) -> dict[str, str]:
         """Say where the rows physically are, for people and other engines."""
+
+
+def replayed(task: WriteTask) -> Prepared:
+    """Return what decide has to record of a replay: the rows are another arm's, and no new one was numbered."""
+    transaction = task.transaction
+    return Prepared(
+        Counts.same(transaction.parent_row_count),
+        transaction.next_row_id,
+        transaction.next_row_index,
+        rebases=task.parent is None,
+        publishes=False,
+    )
 
 
 def scanned(arm: StorageArm, table: TableRef, version: ArmVersion, name: str) -> Side:

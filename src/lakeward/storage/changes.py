@@ -156,7 +156,7 @@ class _Comparison:
                 self._find(connection)
                 self._check()
                 parts = [
-                    self._rows(connection, side, marks)
+                    marked_rows(connection, side, marks, self._wanted.names())
                     for side, marks in ((self._old, "went"), (self._new, "came"))
                     if _any(connection, marks)
                 ]
@@ -208,18 +208,27 @@ class _Comparison:
             f"THEN '{operations[0]}' ELSE '{operations[1]}' END AS op FROM differing AS d WHERE d.{this}_id IS NOT NULL"
         ).fetchall()
 
-    def _rows(self, connection: duckdb.DuckDBPyConnection, side: Side, marks: str) -> Relation:
-        places = [place for (place,) in connection.execute(f"SELECT DISTINCT place FROM {marks}").fetchall()]
-        rows = side.rows([*self._wanted.names(), *(() if self._wanted.identity else (ROW_ID,))], places)
-        select = ", ".join(f"r.{quote_identifier(name)}" for name in self._wanted.names())
-        if rows.streamed:
-            # In a join, DuckDB would take the stream for the shorter one, and hold all of its rows. What a row is
-            # looked up in is held in any case, and that are the marks.
-            looked_up = f"SELECT (SELECT m.op FROM {marks} AS m WHERE m.id = r.{ROW_ID}) AS {_FOUND}, {select}"
-            found = f"SELECT * FROM ({looked_up} FROM ({rows.sql}) AS r) WHERE {_FOUND} IS NOT NULL"
-            return Relation(found, rows.tables)
-        joined = f"SELECT m.op, {select} FROM ({rows.sql}) AS r JOIN {marks} AS m ON m.id = r.{ROW_ID}"
-        return Relation(joined, rows.tables)
+
+def marked_rows(connection: duckdb.DuckDBPyConnection, side: Side, marks: str, columns: Sequence[str]) -> Relation:
+    """Return the relation of a side's rows that a table of the connection names: what became of each, and its columns.
+
+    Args:
+        connection: where the table is.
+        side: whose rows.
+        marks: the table: `id`, `place` and `op` of each row, `op` not null.
+        columns: business and identity columns, in the order wanted.
+    """
+    places = [place for (place,) in connection.execute(f"SELECT DISTINCT place FROM {marks}").fetchall()]
+    rows = side.rows([*columns, *(() if ROW_ID in columns else (ROW_ID,))], places)
+    select = ", ".join(f"r.{quote_identifier(name)}" for name in columns)
+    if rows.streamed:
+        # In a join, DuckDB would take the stream for the shorter one, and hold all of its rows. What a row is
+        # looked up in is held in any case, and that are the marks.
+        looked_up = f"SELECT (SELECT m.op FROM {marks} AS m WHERE m.id = r.{ROW_ID}) AS {_FOUND}, {select}"
+        found = f"SELECT * FROM ({looked_up} FROM ({rows.sql}) AS r) WHERE {_FOUND} IS NOT NULL"
+        return Relation(found, rows.tables)
+    joined = f"SELECT m.op, {select} FROM ({rows.sql}) AS r JOIN {marks} AS m ON m.id = r.{ROW_ID}"
+    return Relation(joined, rows.tables)
 
 
 def _any(connection: duckdb.DuckDBPyConnection, table: str) -> bool:

@@ -17,7 +17,8 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Resolution
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ColumnMismatch, ConflictError, Diverged, UsageError
-from lakeward.storage.arm import ForeignHead, StorageArm, Survey
+from lakeward.storage.arm import StorageArm
+from lakeward.storage.foreign_head import ForeignHead, Survey
 from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import Output, WriteResult
@@ -207,7 +208,7 @@ class Foreign:
         resolution = Resolution(actor, "ledger.restore", head.snapshot, held.snapshot_id)
         maker = self._divergence.restore(record.id, record.name, found.arm.name, held, head.snapshot, resolution)
         if maker is not None:
-            self._recovery.publish(record.id, maker.id, found.arm.name, maker.version)
+            self._recovery.publish(record.id, maker.id, [found.arm.name], maker.version)
         log.warning("dataset %s: main is set back from snapshot %s to ours", record.name, head.snapshot)
         kept = head.snapshot if maker is not None and not head.behind else None
         return Restored(record.name, record.head_version, held.snapshot_id, kept, done=True)

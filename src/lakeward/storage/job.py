@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from lakeward.control.ledger import ROWLESS_KINDS
-from lakeward.control.records import ArmVersion, Counts, Decision, OpenTransaction
+from lakeward.control.deciding import ROWLESS_KINDS
+from lakeward.control.records import ArmVersion, Counts, Decision, Mirrored, OpenTransaction
 from lakeward.storage.arm import Delta, NothingToWrite, Prepared
 from lakeward.storage.requests import Output, WriteResult
 from lakeward.storage.table import TableRef
@@ -35,6 +35,10 @@ class Job:
     prepared: Prepared | None = None
     nothing: NothingToWrite = field(default_factory=NothingToWrite)
     """What became of the input's rows where nothing is prepared."""
+    mirrored: Mirrored | None = None
+    """What the mirror has of it; for a transaction that makes no version, what it was for."""
+    mirror_error: str | None = None
+    """Why the mirror has not got it."""
 
 
 def unless_empty(reader: pa.RecordBatchReader) -> Stream:
@@ -100,13 +104,15 @@ def decision_of(job: Job, prepared: Prepared) -> Decision:
         next_row_id=prepared.next_row_id,
         next_row_index=prepared.next_row_index,
         rebases=prepared.rebases,
-        publishes=prepared.publishes,
+        publishes=prepared.publishes or (job.mirrored is not None and job.mirrored.place.snapshot_id is not None),
         snapshot_id=prepared.snapshot_id,
         parent_snapshot_id=prepared.parent_snapshot_id,
         iceberg_namespace=prepared.iceberg_namespace,
         digest=prepared.digest,
         carries=prepared.still,
         resolution=job.output.resolution,
+        mirrored=job.mirrored,
+        mirror_error=job.mirror_error,
     )
 
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 import itertools
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from lakeward.clock import Clock, Faults, Ids
+from lakeward.control.deciding import lease_lost
 from lakeward.control.divergence import Compaction, Divergence
 from lakeward.control.leases import Heartbeat
-from lakeward.control.ledger import Ledger, lease_lost
+from lakeward.control.ledger import Ledger
 from lakeward.control.records import NOTHING_TO_WRITE, Intent, OpenTransaction
 from lakeward.control.slots import Slots
 from lakeward.control.tree import Tree
@@ -40,8 +41,10 @@ from lakeward.errors import (
 from lakeward.storage.arm import Delta, NothingToWrite, StorageArm, WriteTask
 from lakeward.storage.duck import Duck
 from lakeward.storage.job import Job, clears, decision_of, digest_of, place_of, result_of, still, unless_empty
+from lakeward.storage.mirror_step import MirrorStep
+from lakeward.storage.mirroring import Mirroring, other_arm_task
 from lakeward.storage.recovery import Recovery
-from lakeward.storage.requests import BuildResult, Output, PreparedVersion
+from lakeward.storage.requests import Brought, BuildResult, Output, PreparedVersion
 from lakeward.storage.running_digest import RunningDigest
 from lakeward.storage.table import table_ref
 from lakeward.storage.verbs import VERBS
@@ -96,6 +99,7 @@ class WriteProtocol:
         faults: Faults,
     ) -> None:
         self._duck = duck
+        self._mirror_step = MirrorStep(arms, Mirroring(arms, duck), faults)
         self._tree = tree
         self._ledger = ledger
         self._slots = slots
@@ -152,6 +156,8 @@ class WriteProtocol:
                         job.prepared = still(job)
                 for job in jobs:
                     self._audit(job)
+                for job in jobs:
+                    self._mirror(job, heartbeat)
                 self._decide([job for job in jobs if job.prepared is not None])
             except BaseException as error:
                 for job in jobs:
@@ -160,7 +166,7 @@ class WriteProtocol:
         for job in jobs:
             if job.prepared is None:
                 self._abort(job, NOTHING_TO_WRITE)
-            elif job.prepared.publishes:
+            elif job.prepared.publishes or job.mirrored is not None:
                 self._publish(job)
         return BuildResult(build_id, pipeline, tuple(result_of(job) for job in jobs))
 
@@ -191,6 +197,8 @@ class WriteProtocol:
         return self._slots.take(intent, lambda: self._recovery.recover(dataset.id))
 
     def _compute(self, job: Job) -> None:
+        if job.output.bring is not None:
+            return
         self._faults.at("compute")
         job.batches = unless_empty(job.output.rows())
         if job.batches.empty and clears(job.transaction.verb) and not job.output.allow_empty:
@@ -202,15 +210,14 @@ class WriteProtocol:
             )
 
     def _prepare(self, job: Job, heartbeat: Heartbeat) -> None:
+        if job.output.bring is not None:
+            self._bring(job, job.output.bring, heartbeat)
+            return
         assert job.batches is not None
         if job.batches.empty and job.transaction.verb in VERBS and not clears(job.transaction.verb):
             return
         self._faults.at("prepare")
         transaction = job.transaction
-
-        def check() -> None:
-            if heartbeat.lost:
-                raise lease_lost(job.transaction)
 
         def compacted(compaction: Compaction) -> OpenTransaction:
             job.transaction = self._divergence.compacted(job.transaction, compaction, self._ids.new())
@@ -218,6 +225,7 @@ class WriteProtocol:
 
         adopts = job.output.resolution.found if job.output.resolution is not None else None
         policy = job.output.policy
+        check = _checking(job, heartbeat)
         task = WriteTask(job.table, transaction, transaction.arm_parent, check, compacted, adopts, policy)
         batches, running = job.batches.reader, None
         if transaction.verb == "append" and transaction.parent_digest is not None:
@@ -238,6 +246,32 @@ class WriteProtocol:
         delta = prepared.delta if running is None else Delta(running.digest, EMPTY)
         # Not that of before: the transaction may have moved on, past another engine's compaction.
         job.prepared = replace(prepared, digest=prepared.digest or digest_of(job.transaction, delta))
+
+    def _bring(self, job: Job, bring: Callable[[WriteTask], Brought], heartbeat: Heartbeat) -> None:
+        """Prepare a version of another arm, unless this one holds it."""
+        transaction = job.transaction
+        newest = transaction.arm_parent.version if transaction.arm_parent is not None else 0
+        if newest >= transaction.version:
+            return
+        self._faults.at("prepare")
+        # Of a write that was committed without its mirror, or of a process that woke up after it was taken over.
+        self._arms[transaction.arm].discard_after(job.table, newest, transaction)
+        check = _checking(job, heartbeat)
+        task = other_arm_task(transaction, transaction.arm, transaction.arm_parent, job.table, check)
+        try:
+            brought = bring(task)
+        except LakewardError as error:
+            if isinstance(error, LeaseLost) or self._ledger.still_open(transaction):
+                raise
+            raise lease_lost(transaction) from error
+        job.prepared, job.mirrored = brought.prepared, brought.mirrored
+
+    def _mirror(self, job: Job, heartbeat: Heartbeat) -> None:
+        if job.prepared is None or job.transaction.mirror is None or job.prepared.still:
+            return
+        self._mirror_step.run(job, place_of(job, job.prepared, self._base(job)), _checking(job, heartbeat))
+        if heartbeat.lost:
+            raise lease_lost(job.transaction)
 
     def _audit(self, job: Job) -> None:
         self._faults.at("audit")
@@ -298,7 +332,11 @@ class WriteProtocol:
             assert job.prepared is not None, "else there is nothing to publish"
             # No arm that publishes needs the base, which only reading rows does.
             place = place_of(job, job.prepared, transaction.version)
-            self._recovery.publish(transaction.dataset_id, transaction.id, transaction.arm, transaction.version, place)
+            places = {transaction.arm: place}
+            if job.mirrored is not None:
+                table = replace(place[0], iceberg_namespace=place[0].iceberg_namespace or job.mirrored.namespace)
+                places[job.mirrored.arm] = (table, job.mirrored.place)
+            self._recovery.publish_places(transaction.dataset_id, transaction.id, places)
         except (StorageError, Diverged, DatabaseUnavailable) as error:
             # The build stands: readers go through the ledger. Recovery publishes again before the next write.
             log.warning(
@@ -316,7 +354,8 @@ class WriteProtocol:
             # removed once more: a process that woke up late may have prepared it after that was done.
             if self._ledger.status(transaction) == "committed":
                 return
-            self._arms[transaction.arm].discard(job.table, transaction.version)
+            arms = (transaction.arm, transaction.mirror.arm if transaction.mirror is not None else None)
+            self._recovery.discard(job.table, transaction, [arm for arm in arms if arm is not None])
             self._ledger.abort(transaction.id, transaction.fence, reason)
         except Exception as error:
             log.warning(
@@ -333,3 +372,13 @@ class WriteProtocol:
             self._ledger.let_go(transaction.id, transaction.fence)
         except LakewardError as error:
             log.warning("the lease on dataset %s ends by itself: %s", transaction.dataset, error)
+
+
+def _checking(job: Job, heartbeat: Heartbeat) -> Callable[[], None]:
+    """Return what raises LeaseLost once the job's lease is gone."""
+
+    def check() -> None:
+        if heartbeat.lost:
+            raise lease_lost(job.transaction)
+
+    return check

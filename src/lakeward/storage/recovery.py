@@ -7,13 +7,14 @@ whose publish is not recorded is published again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakeward.clock import Faults
+from lakeward.control.deciding import VERSIONLESS_KINDS
 from lakeward.control.divergence import Divergence
 from lakeward.control.ledger import Ledger
-from lakeward.control.records import ArmVersion, Unfinished
+from lakeward.control.records import ArmVersion, OpenTransaction, Unfinished
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import Diverged, StorageError
 from lakeward.storage.arm import StorageArm
@@ -66,43 +67,52 @@ class Recovery:
             raise failed[0]
         return done
 
-    def publish(
-        self,
-        dataset_id: int,
-        transaction_id: int,
-        arm: str,
-        version: int,
-        place: tuple[TableRef, ArmVersion] | None = None,
-    ) -> None:
-        """Publish a committed version and record it. Repeating it changes nothing.
+    def discard(self, table: TableRef, transaction: OpenTransaction | Unfinished, arms: Sequence[str]) -> None:
+        """Remove what an open transaction has prepared on the arms that it wrote to. Repeating it changes nothing."""
+        if transaction.kind == "route":
+            return
+        for name in arms:
+            if transaction.kind not in VERSIONLESS_KINDS:
+                self._arms[name].discard(table, transaction.version)
+                continue
+            # Its version is not its own: another transaction may bring the same one there, or has done so.
+            newest = self._ledger.newest_arm_version(table.dataset_id, name)
+            self._arms[name].discard_after(table, newest.version if newest is not None else 0, transaction)
+
+    def publish(self, dataset_id: int, transaction_id: int, arms: Sequence[str], version: int) -> None:
+        """Publish a committed version on the arms that hold it, and record that. Repeating it changes nothing.
 
         Args:
-            dataset_id, transaction_id, arm, version: which one.
-            place: where it is, if the caller has just decided it; None: the ledger is asked.
+            dataset_id, transaction_id, version: which one.
+            arms: those that may hold it.
 
         Raises:
             Diverged: another engine moved the table; the dataset is marked, and reads stay at our version.
             CatalogError: the catalog did not answer; recovery publishes later.
         """
-        table, held = place or self._place(dataset_id, arm, version)
+        # As it is now: the decide of a first version has persisted where its table is.
+        table = table_ref(self._tree.by_id(dataset_id))
+        held = {arm: self._ledger.arm_version(dataset_id, arm, version) for arm in arms}
+        places = {arm: (table, place) for arm, place in held.items() if place is not None}
+        assert places, "decide records where the arm holds the version"
+        self.publish_places(dataset_id, transaction_id, places)
+
+    def publish_places(
+        self, dataset_id: int, transaction_id: int, places: Mapping[str, tuple[TableRef, ArmVersion]]
+    ) -> None:
+        """Do what `publish` does, for the caller who has just decided where the version is."""
         try:
-            self._arms[arm].publish(table, held)
+            for arm, (table, held) in places.items():
+                self._arms[arm].publish(table, held)
         except Diverged:
             self._divergence.mark(dataset_id, transaction_id)
             raise
         self._faults.at("publish:moved")
         self._ledger.mark_published(transaction_id)
 
-    def _place(self, dataset_id: int, arm: str, version: int) -> tuple[TableRef, ArmVersion]:
-        # As it is now: the decide of a first version has persisted where its table is.
-        record = self._tree.by_id(dataset_id)
-        held = self._ledger.arm_version(dataset_id, arm, version)
-        assert held is not None, "decide records where the arm holds the version"
-        return table_ref(record), held
-
     def _abort(self, record: DatasetRecord, left: Unfinished) -> str | None:
         try:
-            self._arms[left.arm].discard(table_ref(record), left.version)
+            self.discard(table_ref(record), left, left.arms)
         except StorageError:
             # Taking over gave us a lease of our own, which the next recovery need not wait for.
             self._ledger.let_go(left.id, left.fence)
@@ -116,7 +126,7 @@ class Recovery:
             # Until somebody resolves it, looking again finds the same, and may have to read two snapshots for that.
             return None
         try:
-            self.publish(record.id, left.id, left.arm, left.version)
+            self.publish(record.id, left.id, left.arms, left.version)
         except Diverged as error:
             log.error("%s", error)
             return "diverged"

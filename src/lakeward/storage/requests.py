@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lakeward.control.records import ArmVersion, Counts, OpenTransaction, Resolution, Window
+from lakeward.control.records import ArmVersion, Counts, Mirrored, OpenTransaction, Resolution, Window
 from lakeward.control.tree import DatasetRecord
+from lakeward.storage.arm import Prepared, WriteTask
 from lakeward.storage.settings import CompactionPolicy
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import Digest
@@ -57,6 +58,19 @@ class ChangesRequest:
     arm: str | None = None
 
 
+def no_rows() -> pa.RecordBatchReader:
+    """Return a stream without a row."""
+    return pa.RecordBatchReader.from_batches(pa.schema([]), iter(()))
+
+
+@dataclass(frozen=True)
+class Brought:
+    """A version of another arm, prepared and compared."""
+
+    prepared: Prepared
+    mirrored: Mirrored
+
+
 @dataclass(frozen=True)
 class Output:
     """One dataset that a build writes.
@@ -74,11 +88,12 @@ class Output:
         opened: is told the transaction, before anything is computed.
         resolution: how it ends the dataset's divergence; only where another engine's snapshot is adopted.
         policy: what is to be rewritten; only for a compaction.
+        bring: prepares a version of another arm, instead of `rows`; only for a transaction that makes no version.
     """
 
     dataset: DatasetRecord
     verb: str
-    rows: Callable[[], pa.RecordBatchReader]
+    rows: Callable[[], pa.RecordBatchReader] = no_rows
     allow_empty: bool = False
     windows: Mapping[int, Window] = field(default_factory=dict)
     fingerprint: str | None = None
@@ -87,6 +102,7 @@ class Output:
     opened: Callable[[OpenTransaction], None] | None = None
     resolution: Resolution | None = None
     policy: CompactionPolicy | None = None
+    bring: Callable[[WriteTask], Brought] | None = None
 
 
 @dataclass(frozen=True)

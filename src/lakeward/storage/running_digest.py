@@ -16,7 +16,7 @@ class RunningDigest:
 
     Args:
         duck: hashes them.
-        schema: the business columns, which are those of the batches.
+        schema: the business columns; the batches may have others besides.
     """
 
     def __init__(self, duck: Duck, schema: Schema) -> None:
@@ -30,7 +30,8 @@ class RunningDigest:
         def hashed() -> Iterator[pa.RecordBatch]:
             with self._duck.session() as connection:
                 for batch in batches:
-                    self.digest += digest_batches(self._schema, [batch], connection=connection)
+                    one = pa.RecordBatchReader.from_batches(batch.schema, [batch])
+                    self.digest += digest_batches(self._schema, one, connection=connection)
                     yield batch
 
         return pa.RecordBatchReader.from_batches(batches.schema, hashed())

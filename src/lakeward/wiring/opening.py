@@ -37,6 +37,7 @@ from lakeward.storage.foreign import Foreign
 from lakeward.storage.maintenance import Maintenance
 from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.recovery import Recovery
+from lakeward.storage.replication import Replication
 from lakeward.storage.routing import Routing
 from lakeward.storage.settings import CompactionPolicy, StorageSettings
 from lakeward.wiring.settings import SETTINGS_FILE, ComputeSection, LoadedSettings, Settings, load_settings
@@ -180,7 +181,9 @@ def _assemble(
     maintenance = Maintenance(
         tree, retention, recovery, compaction, made, lease_seconds=settings.ledger.lease_seconds, faults=faults
     )
-    storage = Storage(tree, Routing(ledger, made, retention), protocol, RecordedDigests(database), duck, compaction)
+    routing = Routing(ledger, made, retention)
+    storage = Storage(tree, routing, protocol, RecordedDigests(database), duck, compaction)
+    replication = Replication(tree, ledger, slots, routing, protocol, recovery, duck, ids)
     engine = _engine(settings.compute, scratch)
     models = Models(ModelTables(database), settings.models.time_limit_seconds)
     stages = partial(_stages, models, scratch)
@@ -190,6 +193,7 @@ def _assemble(
         tree=tree,
         ledger=ledger,
         storage=storage,
+        replication=replication,
         foreign=Foreign(tree, ledger, made, protocol, recovery),
         recovery=recovery,
         retention=retention,

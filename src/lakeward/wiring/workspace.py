@@ -26,6 +26,7 @@ from lakeward.storage.facade import Storage
 from lakeward.storage.foreign import Foreign, Restored
 from lakeward.storage.maintenance import DEFAULT_SECONDS, MaintenanceReport
 from lakeward.storage.recovery import Recovered, Recovery
+from lakeward.storage.replication import Replication
 from lakeward.storage.requests import BuildResult, WriteResult
 from lakeward.types.logical import LogicalType
 from lakeward.types.partitioning import declare_partitions
@@ -56,6 +57,7 @@ class Workspace:
         tree: Tree,
         ledger: Ledger,
         storage: Storage,
+        replication: Replication,
         foreign: Foreign,
         recovery: Recovery,
         retention: Retention,
@@ -69,6 +71,7 @@ class Workspace:
         self.tree = tree
         self.ledger = ledger
         self.storage = storage
+        self.replication = replication
         self.recovery = recovery
         self.retention = retention
         self.upkeep = upkeep

@@ -211,7 +211,7 @@ def test_restoring_publishes_the_version_that_made_the_snapshot(
     assert found is not None
     assert (found.id, found.version) == (maker.id, 1)
     (left,) = ledger.unfinished(dataset.id)
-    assert (left.id, left.arm, left.status) == (maker.id, "iceberg", "committed")
+    assert (left.id, left.arms, left.status) == (maker.id, ("iceberg",), "committed")
     assert ledger.arm_version(dataset.id, "iceberg", 1) == ArmVersion(1, 1, 11, 7)
     assert ledger.try_open(intent_on(dataset)) is None, "until it is published"
 

@@ -14,13 +14,14 @@ import pyarrow as pa
 from psycopg import sql
 
 from lakeward.control.ledger import Ledger
-from lakeward.control.records import ArmVersion, Counts
+from lakeward.control.records import ArmVersion, Claim, Counts
 from lakeward.control.retention import Retention
 from lakeward.errors import StorageError, UnknownVersion
 from lakeward.storage.arm import (
     NEW,
     OLD,
     ArmContext,
+    Difference,
     NothingToWrite,
     Prepared,
     Scan,
@@ -28,11 +29,13 @@ from lakeward.storage.arm import (
     StorageArm,
     StreamedSide,
     WriteTask,
+    replayed,
 )
 from lakeward.storage.arms.adbc_pool import AdbcPool
 from lakeward.storage.arms.postgres_changes import come_rows, gone_rows
 from lakeward.storage.arms.postgres_copy import copy_rows
 from lakeward.storage.arms.postgres_merge import RowMerge
+from lakeward.storage.arms.postgres_replay import mark_gone
 from lakeward.storage.arms.postgres_seen import seen_rows
 from lakeward.storage.arms.postgres_upkeep import RowUpkeep
 from lakeward.storage.duck import BATCH_BYTES, SOURCE, as_schema
@@ -90,14 +93,8 @@ class PostgresRowsArm(StorageArm):
             transaction.version,
         )
         copied = transaction.verb == "copy"
-        written = 0
-        documents = self._documents(task, batches if copied else _numbered(batches, counter))
-        with prefetched(_chunks(documents)) as chunks:
-            for chunk in chunks:
-                task.check()
-                self._insert(task, chunk)
-                written += sum(batch.num_rows for batch in chunk)
-                self._faults.at("prepare:chunk")
+        rows = batches if copied else _numbered(batches, counter)
+        written = self._insert_all(task, self._documents(task, rows, foreign=copied))
         kept = 0 if replaces else transaction.parent_row_count
         deleted = transaction.parent_row_count if transaction.verb == "replace" else 0
         added, unchanged = (0, written) if copied else (written, 0)
@@ -108,6 +105,15 @@ class PostgresRowsArm(StorageArm):
             rebases=replaces or task.parent is None,
             publishes=False,
         )
+
+    def replay(self, task: WriteTask, difference: Difference) -> Prepared:
+        """Mark the rows that are gone, in one transaction, and insert those that have come chunk by chunk."""
+        if difference.rows_gone:
+            mark_gone(self._database, self._duck, task, difference)
+            self._faults.at("prepare:marked")
+        if difference.rows_come:
+            self._insert_all(task, self._documents(task, difference.come(), foreign=True))
+        return replayed(task)
 
     def scan(self, table: TableRef, version: ArmVersion, scan: Scan) -> pa.RecordBatchReader:
         """Stream one version's rows through ADBC, with one cast per column."""
@@ -169,6 +175,20 @@ class PostgresRowsArm(StorageArm):
                 (table.dataset_id, version),
             )
 
+    def discard_after(self, table: TableRef, newest: int, claim: Claim) -> None:
+        """Delete the rows of later versions and clear the marks that they set."""
+        with self._database.driver() as connection, connection.transaction():
+            if not Ledger.holds(connection, claim):
+                return
+            connection.execute(
+                "DELETE FROM lakeward.dataset_rows WHERE dataset_id = %s AND version > %s AND until IS NULL",
+                (table.dataset_id, newest),
+            )
+            connection.execute(
+                "UPDATE lakeward.dataset_rows SET until = NULL WHERE dataset_id = %s AND until > %s AND version <= %s",
+                (table.dataset_id, newest, newest),
+            )
+
     def tidy(self, task: TidyTask) -> Iterator[Leftover]:
         """Delete rows that no version sees any more."""
         return RowUpkeep(self._database, self._faults).tidy(task)
@@ -185,8 +205,14 @@ class PostgresRowsArm(StorageArm):
             "versions": f"{version.base_version} to {version.version}",
         }
 
-    def _documents(self, task: WriteTask, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
-        """Turn rows with identity columns into what is copied: a JSON document and the row's own columns."""
+    def _documents(self, task: WriteTask, rows: pa.RecordBatchReader, *, foreign: bool) -> pa.RecordBatchReader:
+        """Turn rows with identity columns into what is copied: a JSON document and the row's own columns.
+
+        Args:
+            task: the write.
+            rows: business columns with the identity columns behind.
+            foreign: they come from another arm, where the version that their identity names wrote them.
+        """
         schema = task.table.schema
         key = key_number_duckdb(key_columns(schema)) if schema.primary_key else "CAST(NULL AS BIGINT)"
         documents = self._duck.stream(
@@ -194,7 +220,7 @@ class PostgresRowsArm(StorageArm):
             pa.schema([*IDENTITY_FIELDS, pa.field("key", pa.int64()), pa.field("data", pa.string(), nullable=False)]),
             {"source": rows},
         )
-        fields = _ROW_FIELDS if task.transaction.verb != "copy" else [*_ROW_FIELDS, pa.field("origin", pa.int64())]
+        fields = [*_ROW_FIELDS, pa.field("origin", pa.int64())] if foreign else _ROW_FIELDS
         dataset_id, version = task.table.dataset_id, task.transaction.version
 
         def columns() -> Iterator[pa.RecordBatch]:
@@ -205,6 +231,17 @@ class PostgresRowsArm(StorageArm):
                 yield pa.RecordBatch.from_arrays(arrays[: len(fields)], schema=pa.schema(fields))
 
         return pa.RecordBatchReader.from_batches(pa.schema(fields), columns())
+
+    def _insert_all(self, task: WriteTask, documents: pa.RecordBatchReader) -> int:
+        """Copy a stream of documents, and return how many there were."""
+        written = 0
+        with prefetched(_chunks(documents)) as chunks:
+            for chunk in chunks:
+                task.check()
+                self._insert(task, chunk)
+                written += sum(batch.num_rows for batch in chunk)
+                self._faults.at("prepare:chunk")
+        return written
 
     def _insert(self, task: WriteTask, chunk: Sequence[pa.RecordBatch]) -> None:
         """Copy one chunk in one transaction, which nobody can take over while it runs."""

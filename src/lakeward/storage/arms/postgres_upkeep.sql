@@ -2,10 +2,14 @@
 -- Rows that something replaced are in another index than those that nothing did: each of the two is asked for itself.
 
 -- name: delete_range
+-- While a backfill is under way, rows of a version that nobody holds yet may be its. A statement that sees one of them sees
+-- its transaction, too.
 WITH gone AS (
     DELETE FROM lakeward.dataset_rows WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM lakeward.dataset_rows
         WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high AND until IS NULL
+          AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions b
+                          WHERE b.dataset_id = :dataset_id AND b.status = 'open' AND b.kind = 'backfill')
         LIMIT :chunk FOR UPDATE SKIP LOCKED
     ) || ARRAY(
         SELECT ctid FROM lakeward.dataset_rows
@@ -19,6 +23,8 @@ SELECT count(*) AS rows FROM gone;
 SELECT count(*) AS rows FROM (
     SELECT 1 FROM lakeward.dataset_rows
     WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high AND until IS NULL
+      AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions b
+                      WHERE b.dataset_id = :dataset_id AND b.status = 'open' AND b.kind = 'backfill')
     UNION ALL
     SELECT 1 FROM lakeward.dataset_rows
     WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high AND until > :low

@@ -10,21 +10,22 @@ import pyarrow as pa
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 
-from lakeward.control.records import ArmVersion, Counts
+from lakeward.control.deciding import VERSIONLESS_KINDS
+from lakeward.control.records import ArmVersion, Claim, Counts
 from lakeward.control.retention import Retention
 from lakeward.errors import CatalogError, ConflictError, StorageError, UnknownVersion
 from lakeward.in_place import InPlace
 from lakeward.storage.arm import (
     ArmContext,
-    ForeignHead,
+    Difference,
     Gathered,
     NothingToWrite,
     Prepared,
     Scan,
     Side,
     StorageArm,
-    Survey,
     WriteTask,
+    replayed,
 )
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.adoption import Adoption
@@ -36,6 +37,7 @@ from lakeward.storage.arms.iceberg.foreign import head_of
 from lakeward.storage.arms.iceberg.foreign_rows import ForeignRows
 from lakeward.storage.arms.iceberg.merge import Merge
 from lakeward.storage.arms.iceberg.producers import Appends, Change, ParentMoved, Replaces
+from lakeward.storage.arms.iceberg.replay import Replay
 from lakeward.storage.arms.iceberg.scans import DELETED_ROWS, PATTERN, FileScan, plan
 from lakeward.storage.arms.iceberg.tables import (
     BUILD_PROPERTY,
@@ -47,6 +49,7 @@ from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.arms.iceberg.upkeep import EXPIRE_EVERY, Upkeep, removable
 from lakeward.storage.duck import SOURCE
 from lakeward.storage.filters import quote_identifier, quote_list
+from lakeward.storage.foreign_head import ForeignHead, Survey
 from lakeward.storage.identity import IdentityCounter, with_identity
 from lakeward.storage.leftovers import Leftover, Rewriting, TidyTask
 from lakeward.storage.settings import CompactionPolicy
@@ -172,6 +175,7 @@ class IcebergArm(StorageArm):
                 BUILD_PROPERTY: str(transaction.build_id),
             },
             accept=self._adoption.accept(table, transaction.version, written_with),
+            number=transaction.id if transaction.kind in VERSIONLESS_KINDS else None,
         )
         self._faults.at("prepare:committed")
         return found
@@ -212,6 +216,27 @@ class IcebergArm(StorageArm):
             safe="nothing of it was touched",
             next_step="repeat the write when that is done",
             dataset=task.table.name,
+        )
+
+    def replay(self, task: WriteTask, difference: Difference) -> Prepared:
+        """Mark the rows that are gone and write those that have come, in one snapshot on the version's branch."""
+        task, loaded, parent = self._adoption.open(task)
+        with self._duck.session() as connection:
+            change = Replay(connection, task, loaded, parent, self._target_file_bytes, self._faults).run(difference)
+        try:
+            snapshot, start = self._commit(task, loaded, parent, change)
+        except ParentMoved as error:
+            raise ConflictError(
+                f"dataset {task.table.name}: another engine compacted its Iceberg table meanwhile",
+                safe="nothing of it was touched",
+                dataset=task.table.name,
+            ) from error
+        return replace(
+            replayed(task),
+            publishes=True,
+            snapshot_id=snapshot,
+            parent_snapshot_id=start,
+            iceberg_namespace=tuple(loaded.name()[:-1]),
         )
 
     def scan(self, table: TableRef, version: ArmVersion, scan: Scan) -> pa.RecordBatchReader:
@@ -297,6 +322,10 @@ class IcebergArm(StorageArm):
     def discard(self, table: TableRef, version: int) -> None:
         """Remove the branch of an aborted version. Its files stay: maintenance finds that no snapshot names them."""
         branches.drop(lambda: self._tables.find(table), table, version)
+
+    def discard_after(self, table: TableRef, newest: int, claim: Claim) -> None:
+        """Remove the branches of later versions."""
+        branches.drop_after(lambda: self._tables.find(table), table, newest)
 
     def tidy(self, task: TidyTask) -> Iterator[Leftover]:
         """Expire snapshots, then remove files that nothing names."""

@@ -42,16 +42,21 @@ from lakeward.storage.arms.iceberg.transactions import LeanTransaction
 from lakeward.storage.arms.iceberg.trouble import settle
 from lakeward.storage.table import TableRef
 
-_BRANCH = re.compile(r"lw-(\d+)")
+_BRANCH = re.compile(r"lw-(\d+)(?:-\d+)?")
 
 
 Accept = Callable[[Table, int | None], int | None]
 """Takes a table and the snapshot that `main` should be at; returns the one that it is at, if that may be built on."""
 
 
-def branch_name(version: int) -> str:
-    """Return the name of the branch that a version is prepared on."""
-    return f"lw-{version}"
+def branch_name(version: int, attempt: int | None = None) -> str:
+    """Return the name of the branch that a version is prepared on.
+
+    Args:
+        version: which one.
+        attempt: tells those apart that bring the same version of another arm; None: there is one only.
+    """
+    return f"lw-{version}" if attempt is None else f"lw-{version}-{attempt}"
 
 
 def foreign_tag(snapshot: int) -> str:
@@ -68,6 +73,7 @@ def prepare(
     *,
     properties: dict[str, str],
     accept: Accept,
+    number: int | None = None,
 ) -> tuple[int, int]:
     """Commit one snapshot on the branch of `version`, and return its id and that of the snapshot it goes on from.
 
@@ -79,12 +85,13 @@ def prepare(
         change: what the snapshot does to the files of the one before.
         properties: for the snapshot's summary.
         accept: says which snapshot may take the parent's place, if `main` is not at the parent.
+        number: see `branch_name`.
 
     Raises:
         Diverged: another engine wrote to the table: `accept` refuses it, or the branch is of another build.
         CatalogError: the catalog failed; the branch may be there, or come to be there later.
     """
-    branch = branch_name(version)
+    branch = branch_name(version, number)
 
     def attempt() -> tuple[int, int]:
         loaded = load()
@@ -174,6 +181,20 @@ def drop(load: Callable[[], Table | None], table: TableRef, version: int) -> boo
     return settle(f"dataset {table.name}", attempt)
 
 
+def drop_after(load: Callable[[], Table | None], table: TableRef, version: int) -> None:
+    """Remove the branches of all versions after one."""
+
+    def attempt() -> None:
+        loaded = load()
+        late = [name for name, number in _branches(loaded) if number > version] if loaded is not None else []
+        if loaded is not None and late:
+            with loaded.manage_snapshots() as manage:
+                for branch in late:
+                    manage.remove_branch(branch)
+
+    settle(f"dataset {table.name}", attempt)
+
+
 def restore_columns(load: Callable[[], Table], table: TableRef, snapshot: int) -> None:
     """Make the columns that a snapshot was written with the table's again, in one commit.
 
@@ -228,8 +249,12 @@ def check_ours(loaded: Table, table: TableRef, branch: str, properties: dict[str
 
 
 def _branches_up_to(loaded: Table, version: int) -> list[str]:
+    return [name for name, number in _branches(loaded) if number <= version]
+
+
+def _branches(loaded: Table) -> list[tuple[str, int]]:
     found = {name: _BRANCH.fullmatch(name) for name in loaded.metadata.refs}
-    return [name for name, match in found.items() if match is not None and int(match[1]) <= version]
+    return [(name, int(match[1])) for name, match in found.items() if match is not None]
 
 
 def is_published(table: Table, snapshot: int, parent: int | None) -> bool:

@@ -13,8 +13,8 @@ from pyiceberg.table.snapshots import Snapshot, ancestors_of
 
 from lakeward.control.ledger import ways_out
 from lakeward.errors import ColumnMismatch, DataError, Diverged
-from lakeward.storage.arm import ForeignHead
 from lakeward.storage.arms.iceberg.scans import schema_of
+from lakeward.storage.foreign_head import ForeignHead
 from lakeward.storage.table import TableRef
 
 

@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 from pyiceberg.table import Table
 
 from lakeward.errors import DataError
-from lakeward.storage.arm import ForeignHead, Scan, Survey
+from lakeward.storage.arm import Scan
 from lakeward.storage.arms.iceberg.foreign import descends, has_columns_of_table
 from lakeward.storage.arms.iceberg.scans import FileScan, plan
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.duck import Duck
 from lakeward.storage.filters import quote_identifier, quote_list
+from lakeward.storage.foreign_head import ForeignHead, Survey
 from lakeward.storage.identity import IDENTITY_FIELDS, with_identity
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import EMPTY, Digest, duckdb_digest_sql, row_hash_duckdb

@@ -7,7 +7,6 @@ files that can hold its keys.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,15 +14,15 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.manifest import DataFile
 from pyiceberg.table import FileScanTask, Table
 
 from lakeward.clock import Faults
 from lakeward.control.records import Counts
 from lakeward.storage.arm import Delta, NothingToWrite, WriteTask
 from lakeward.storage.arms.iceberg.comparing import differs, told_apart
-from lakeward.storage.arms.iceberg.deletes import FILE_SHIFT, DeleteWriter, referenced_path
+from lakeward.storage.arms.iceberg.deletes import DeleteWriter
 from lakeward.storage.arms.iceberg.files import RollingWriter
+from lakeward.storage.arms.iceberg.marks import Marks
 from lakeward.storage.arms.iceberg.producers import RowDelta
 from lakeward.storage.arms.iceberg.pruning import files_with_keys
 from lakeward.storage.arms.iceberg.scans import DELETED_ROWS, FileScan, all_rows, files_of, live_rows
@@ -273,7 +272,11 @@ class Merge:
             if counts.added or counts.updated:
                 writer.write_all(self._new_rows(counts, counter), self._task.check)
             self._faults.at("prepare:files")
-            removed = self._mark(deletes) if counts.updated or counts.deleted else set()
+            removed: set[str] = set()
+            if counts.updated or counts.deleted:
+                removed = Marks(self._connection, self._tasks, self._dead).write(
+                    self._doomed(), deletes, self._task.check
+                )
             self._faults.at("prepare:deletes")
         except BaseException:
             writer.delete()
@@ -300,45 +303,10 @@ class Merge:
         # `sql` and not `execute`: the latter would materialise the result before its first batch.
         return joined(self._connection.sql(sql).to_arrow_reader(PULL_ROWS), schema)
 
-    def _mark(self, deletes: DeleteWriter) -> set[str]:
-        """Write the delete files; return the paths of files that have no live row left, and so leave the snapshot."""
+    def _doomed(self) -> str:
+        """Return the query of the rows that are marked: `file` and `row`."""
         doomed = f"SELECT file, row FROM {CHANGED}"
-        if not self._hashes:
-            doomed += f" UNION ALL SELECT file, row FROM {MATCH} WHERE removes"
-        emptied = self._emptied(self._all(f"SELECT file, count(*) FROM ({doomed}) GROUP BY file"))
-        rows = joined(
-            self._connection.sql(f"SELECT file, row FROM ({doomed}) ORDER BY file, row").to_arrow_reader(PULL_ROWS),
-            pa.schema([("file", pa.int64()), ("row", pa.int64())]),
-        )
-        written = 0
-        for number, positions in _by_file(rows):
-            if number not in emptied:
-                deletes.write(self._tasks[number].file, positions)
-                written += 1
-                if written % 64 == 0:
-                    self._task.check()
-        return self._leaving([self._tasks[number] for number in emptied])
-
-    def _emptied(self, hits: Sequence[tuple[int, ...]]) -> set[int]:
-        """Return the numbers of the files whose live rows all go, given how many of each do."""
-        marks = np.bincount(self._dead >> FILE_SHIFT, minlength=len(self._tasks))
-        emptied: set[int] = set()
-        for number, going in hits:
-            rows = self._tasks[number].file.record_count
-            # A row that is marked twice is gone once; to find that out is worth it where it can matter.
-            if going + marks[number] >= rows:
-                gone = np.unique(self._dead[self._dead >> FILE_SHIFT == number]).size
-                assert going + gone <= rows, f"{going} rows to go, {gone} gone of {rows}"
-                if going + gone == rows:
-                    emptied.add(number)
-        return emptied
-
-    @staticmethod
-    def _leaving(emptied: list[FileScanTask]) -> set[str]:
-        """Return the paths of data files, and those of the delete files that are for no other data file."""
-        data = {task.file.file_path for task in emptied}
-        marks: set[DataFile] = set(itertools.chain.from_iterable(task.delete_files for task in emptied))
-        return data | {file.file_path for file in marks if referenced_path(file) in data}
+        return doomed if self._hashes else f"{doomed} UNION ALL SELECT file, row FROM {MATCH} WHERE removes"
 
     # DuckDB ---------------------------------------------------------------------------------------------------------
 
@@ -348,20 +316,3 @@ class Merge:
 
     def _all(self, sql: str) -> list[tuple[int, ...]]:
         return self._connection.execute(sql).fetchall()
-
-
-def _by_file(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-    """Yield each file's number and rows, from batches sorted by both."""
-    current: int | None = None
-    held: list[npt.NDArray[np.int64]] = []
-    for batch in batches:
-        files, rows = batch.column(0).to_numpy(), batch.column(1).to_numpy()
-        starts = np.flatnonzero(np.diff(files)) + 1
-        for part, number in zip(np.split(rows, starts), files[np.r_[0, starts]], strict=True):
-            if current is not None and number != current:
-                yield current, np.concatenate(held)
-                held = []
-            current = int(number)
-            held.append(part)
-    if current is not None:
-        yield current, np.concatenate(held)

@@ -1,0 +1,119 @@
+"""Decide, the only commit point: what it sends to Postgres for each transaction of a build, and what may stop it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+
+from lakeward.control.db import Pipeline, Queries
+from lakeward.control.records import Decision, Mirrored, OpenTransaction
+from lakeward.errors import LeaseLost, RouteChanged
+
+QUERIES = Queries.beside(__file__)
+
+ROWLESS_KINDS = ("copy", "compact")
+"""Transactions that change no row: whoever holds the version before them holds theirs, too."""
+
+VERSIONLESS_KINDS = ("backfill", "mirror", "route")
+"""Transactions that make no version. The first two bring the head, as it was when they were opened, to another arm, and
+so the version that they are of is their parent; the third changes the route."""
+
+Answer = psycopg.Cursor[dict[str, Any]]
+
+
+def commit(send: Pipeline, decision: Decision) -> tuple[Answer, Answer, Answer]:
+    """Send what commits one transaction and advances its dataset; the answers say whether it may."""
+    transaction, counts, digest = decision.transaction, decision.counts, decision.digest or (None, None)
+    key = _key(transaction)
+    route = send(QUERIES, "hold_route", key)
+    totals = {"row_count": counts.row_count, "digest_high": digest[0], "digest_low": digest[1]}
+    written = {
+        "id": transaction.id,
+        "fence": transaction.fence,
+        "publishes": decision.publishes,
+        "rows_in": counts.rows_in,
+        "rows_added": counts.added,
+        "rows_updated": counts.updated,
+        "rows_unchanged": counts.unchanged,
+        "rows_deleted": counts.deleted,
+        "rows_skipped": counts.skipped,
+        "mirror_error": decision.mirror_error,
+    }
+    decided = send(QUERIES, "decide", {**written, **totals})
+    namespaces = (decision.iceberg_namespace, decision.mirrored.namespace if decision.mirrored else None)
+    namespace = next((list(each) for each in namespaces if each is not None), None)
+    if transaction.kind in VERSIONLESS_KINDS:
+        head = send(QUERIES, "place_table", {**key, "iceberg_namespace": namespace})
+    else:
+        counters = {"next_row_id": decision.next_row_id, "next_row_index": decision.next_row_index}
+        head = send(QUERIES, "advance_head", {**key, **totals, **counters, "iceberg_namespace": namespace})
+    return route, decided, head
+
+
+def check(transaction: OpenTransaction, route: Answer, committed: Answer, advanced: Answer) -> None:
+    """Raise if the transaction must not be committed; nothing of it is, then."""
+    held = route.fetchone()
+    assert held is not None, "every dataset has a route"
+    if held["epoch"] != transaction.route.epoch:
+        raise RouteChanged(
+            f"the route of dataset {transaction.dataset} changed while version {transaction.version} was written",
+            safe=f"the dataset is unchanged at version {transaction.parent_version}",
+            next_step="repeat the write: it will follow the new route",
+            dataset=transaction.dataset,
+        )
+    if committed.fetchone() is None or advanced.rowcount != 1:
+        raise lease_lost(transaction)
+
+
+def record(send: Pipeline, decision: Decision) -> None:
+    """Send what else a commit records: where the arm holds the version, and up to where sources were read."""
+    transaction = decision.transaction
+    key = _key(transaction)
+    if transaction.kind not in VERSIONLESS_KINDS:
+        snapshots = {"snapshot_id": decision.snapshot_id, "parent_snapshot_id": decision.parent_snapshot_id}
+        send(QUERIES, "record_arm_version", {**key, **snapshots, "rebases": decision.rebases})
+    if decision.mirrored is not None:
+        _record_mirrored(send, key, decision.mirrored)
+    if decision.route is not None:
+        to = decision.route
+        route = {"mode": to.mode, "primary_arm": to.primary_arm, "mirror_arm": to.mirror_arm}
+        send(QUERIES, "set_route", {**key, **route})
+    if decision.carries or transaction.kind in ROWLESS_KINDS:
+        send(QUERIES, "carry_arm_versions", key)
+    if decision.resolution is not None:
+        send(QUERIES, "resolve", key)
+        send(QUERIES, "supersede", key)
+        send(QUERIES, "audit", decision.resolution.audit_entry(transaction.dataset, decision.snapshot_id))
+    for source, window in sorted(transaction.windows.items()):
+        send(QUERIES, "record_watermark", {**key, "source_id": source, "version": window.high})
+
+
+def _record_mirrored(send: Pipeline, key: Mapping[str, object], mirrored: Mirrored) -> None:
+    """Send where the mirror holds the version, and that it was compared there."""
+    send(QUERIES, "record_mirrored", {**key, **vars(mirrored.place), "arm": mirrored.arm})
+    details = json.dumps({"arm": mirrored.arm})
+    found = {"kind": mirrored.compared, "equal": True, "rows": mirrored.rows, "details": details}
+    send(QUERIES, "record_parity", {**key, **found})
+
+
+def _key(transaction: OpenTransaction) -> dict[str, object]:
+    return {
+        "dataset_id": transaction.dataset_id,
+        "version": transaction.version,
+        "parent_version": transaction.parent_version,
+        "arm": transaction.arm,
+    }
+
+
+def lease_lost(transaction: OpenTransaction) -> LeaseLost:
+    """Return the error of an owner that was taken over."""
+    return LeaseLost(
+        f"version {transaction.version} of dataset {transaction.dataset} was taken over: its lease ran out",
+        safe="what it prepared was never visible; the ledger decides, and it did not commit this",
+        next_step="repeat the write; raise ledger.lease_seconds if the process is often paused for long",
+        dataset=transaction.dataset,
+        version=transaction.version,
+    )

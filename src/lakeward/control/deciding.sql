@@ -1,0 +1,75 @@
+-- Decide's statements, but for the locks and the lease, which are the ledger's. The order of locks stands in ledger.sql.
+
+-- name: hold_route
+-- Decide: a switch of the route waits until we are through, or we see its new epoch.
+SELECT epoch FROM lakeward.routes WHERE dataset_id = :dataset_id FOR SHARE;
+
+-- name: decide
+-- No row returned: lease or fence is gone.
+UPDATE lakeward.dataset_transactions t
+SET status = 'committed', committed_at = now(), ended_at = now(),
+    published_at = CASE WHEN :publishes THEN NULL ELSE now() END,
+    rows_in = :rows_in, rows_added = :rows_added, rows_updated = :rows_updated, rows_unchanged = :rows_unchanged,
+    rows_deleted = :rows_deleted, rows_skipped = :rows_skipped, row_count = :row_count,
+    digest_high = :digest_high, digest_low = :digest_low, mirror_error = :mirror_error
+FROM lakeward.leases l
+WHERE t.id = :id AND t.status = 'open' AND t.fence = :fence
+  AND l.transaction_id = t.id AND l.fence = :fence AND l.lease_until > clock_timestamp()
+RETURNING t.committed_at;
+
+-- name: advance_head
+UPDATE lakeward.datasets
+SET head_version = :version, row_count = :row_count, digest_high = :digest_high, digest_low = :digest_low,
+    next_row_id = :next_row_id, next_row_index = :next_row_index,
+    iceberg_namespace = coalesce(iceberg_namespace, CAST(:iceberg_namespace AS text[]))
+WHERE id = :dataset_id AND head_version = :parent_version;
+
+-- name: place_table
+-- Of a transaction that makes no version: the head stays.
+UPDATE lakeward.datasets SET iceberg_namespace = coalesce(iceberg_namespace, CAST(:iceberg_namespace AS text[]))
+WHERE id = :dataset_id;
+
+-- name: set_route
+UPDATE lakeward.routes SET mode = :mode, primary_arm = :primary_arm, mirror_arm = :mirror_arm, epoch = epoch + 1
+WHERE dataset_id = :dataset_id;
+
+-- name: record_mirrored
+INSERT INTO lakeward.arm_versions (dataset_id, arm, version, base_version, snapshot_id, parent_snapshot_id)
+VALUES (:dataset_id, :arm, :version, :base_version, :snapshot_id, :parent_snapshot_id);
+
+-- name: record_parity
+INSERT INTO lakeward.parity_checks (dataset_id, version, kind, equal, rows, details)
+VALUES (:dataset_id, :version, :kind, :equal, :rows, CAST(:details AS jsonb));
+
+-- name: record_arm_version
+-- The base of a Postgres version is the last one that put every row in place anew: this one, or its parent's.
+INSERT INTO lakeward.arm_versions (dataset_id, arm, version, base_version, snapshot_id, parent_snapshot_id)
+SELECT :dataset_id, :arm, :version,
+       CASE WHEN :rebases THEN :version ELSE coalesce((
+           SELECT base_version FROM lakeward.arm_versions
+           WHERE dataset_id = :dataset_id AND arm = :arm AND version = :parent_version), :version) END,
+       :snapshot_id, :parent_snapshot_id;
+
+-- name: carry_arm_versions
+-- A copy or compaction changes no row, so every other arm that holds the parent version holds this one too, in the same
+-- snapshot.
+INSERT INTO lakeward.arm_versions (dataset_id, arm, version, base_version, snapshot_id, parent_snapshot_id)
+SELECT dataset_id, arm, :version, base_version, snapshot_id, parent_snapshot_id
+FROM lakeward.arm_versions WHERE dataset_id = :dataset_id AND version = :parent_version AND arm <> :arm;
+
+-- name: record_watermark
+INSERT INTO lakeward.watermarks (dataset_id, source_id, version) VALUES (:dataset_id, :source_id, :version)
+ON CONFLICT (dataset_id, source_id) DO UPDATE SET version = excluded.version;
+
+-- name: resolve
+-- Decide of an adopted snapshot: the divergence ends.
+UPDATE lakeward.datasets SET status = 'ok' WHERE id = :dataset_id;
+
+-- name: supersede
+-- What could not be published need not be any more: `main` is at the adopted snapshot, or goes on from there.
+UPDATE lakeward.dataset_transactions SET published_at = now()
+WHERE dataset_id = :dataset_id AND status = 'committed' AND published_at IS NULL AND version < :version;
+
+-- name: audit
+INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
+VALUES (:actor, :action, :subject, CAST(:before AS jsonb), CAST(:after AS jsonb));

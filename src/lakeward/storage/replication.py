@@ -1,0 +1,245 @@
+"""Keeps a dataset on two arms, and changes which of them serves it. Nothing of it makes a version or changes a row.
+
+    backfill    brings the head, as it is when it begins, to an arm; writers go on meanwhile
+    catch up    brings what an arm has missed since, holding the dataset's slot
+    reroute     changes mode, primary and mirror in one row, between two writes
+
+Each is a transaction of the ledger, so that a process that dies in it leaves what any other write leaves.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lakeward.clock import Ids
+from lakeward.control.ledger import Ledger
+from lakeward.control.records import ArmVersion, Counts, Decision, Intent, Mirrored, OpenTransaction
+from lakeward.control.routes import ARMS_OF, Route
+from lakeward.control.slots import Slots
+from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.errors import ArmNotCurrent
+from lakeward.storage.arm import NEW, OLD, Side, WriteTask, scanned
+from lakeward.storage.duck import Duck
+from lakeward.storage.mirroring import Mirroring, Replayed, Watched
+from lakeward.storage.protocol import WriteProtocol
+from lakeward.storage.recovery import Recovery
+from lakeward.storage.requests import Brought, Output, WriteResult
+from lakeward.storage.routing import Routing
+
+log = logging.getLogger("lakeward.replication")
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How far an arm is behind the head.
+
+    Args:
+        arm: which one.
+        holds: the newest version that it holds; None: it holds none.
+        head: the dataset's newest version.
+        versions: how many committed versions it has missed.
+        rows: how many rows those wrote or removed.
+        error: why the last write did not get there; None: nothing is known to be wrong.
+    """
+
+    arm: str
+    holds: int | None
+    head: int
+    versions: int
+    rows: int
+    error: str | None = None
+
+    @property
+    def current(self) -> bool:
+        """Whether it holds the head."""
+        return self.holds == self.head
+
+
+class Replication:
+    """Brings versions to other arms and changes routes.
+
+    Args:
+        tree: names and what they stand for.
+        ledger: holds versions and routes.
+        slots: hands out the slot for a change of the route.
+        routing: finds arms.
+        protocol: runs the transactions.
+        recovery: tidies up before one.
+        duck: compares.
+        ids: makes build ids.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        ledger: Ledger,
+        slots: Slots,
+        routing: Routing,
+        protocol: WriteProtocol,
+        recovery: Recovery,
+        duck: Duck,
+        ids: Ids,
+    ) -> None:
+        self._tree = tree
+        self._ledger = ledger
+        self._slots = slots
+        self._routing = routing
+        self._protocol = protocol
+        self._recovery = recovery
+        self._mirroring = Mirroring(routing.arms, duck)
+        self._ids = ids
+
+    def backfill(
+        self, dataset: DatasetRecord, to: str, *, writer: str = "flip.backfill", watched: Watched | None = None
+    ) -> WriteResult:
+        """Bring the head to an arm, all rows with their identity, compared before the arm counts as holding it.
+
+        Writers go on meanwhile; the arm then holds the version that was the head when this began. If it holds the head
+        already, nothing happens.
+
+        Args:
+            dataset: which one.
+            to: the arm.
+            writer: the named place in the product that asks for it.
+            watched: is given the stream of the rows, and returns it: to count them, or to slow it down.
+
+        Raises:
+            ParityMismatch: the arm would hold other rows; nothing of it counts.
+            LeaseLost: another process took over.
+            LockTimeout: another backfill of the dataset is under way.
+        """
+        self._routing.arm(to)
+
+        def bring(task: WriteTask) -> Brought:
+            source, held = self._source(task.table.dataset_id, task.transaction)
+            done = self._mirroring.whole(task, self._routing.arm(source), held, watched)
+            return self._brought(to, done, None, "full")
+
+        output = Output(self._tree.by_id(dataset.id), "copy", bring=bring)
+        return self._protocol.run([output], writer=writer, kind="backfill", arm=to).transactions[0]
+
+    def catch_up(self, dataset: DatasetRecord, arm: str, *, writer: str = "mirror.catch_up") -> WriteResult:
+        """Bring to an arm what it has missed, at the cost of that, and compare. Writers wait meanwhile.
+
+        If it holds the head already, nothing happens. An arm that never held the dataset gets all of it.
+
+        Args:
+            dataset: which one.
+            arm: which arm.
+            writer: the named place in the product that asks for it.
+
+        Raises:
+            ParityMismatch: the arm would hold other rows; nothing of it counts.
+            StorageError: the arm has not the rows that it should have had before.
+        """
+        self._routing.arm(arm)
+
+        def bring(task: WriteTask) -> Brought:
+            source, held = self._source(task.table.dataset_id, task.transaction)
+            if task.parent is None:
+                done = self._mirroring.whole(task, self._routing.arm(source), held)
+            else:
+                done = self._mirroring.replayed(task, self._sides(task, arm, source, held, task.parent))
+            return self._brought(arm, done, task.parent, "write")
+
+        output = Output(self._tree.by_id(dataset.id), "replay", bring=bring)
+        return self._protocol.run([output], writer=writer, kind="mirror", arm=arm).transactions[0]
+
+    def reroute(
+        self,
+        dataset: DatasetRecord,
+        mode: str,
+        *,
+        writer: str = "flip.switch",
+        checked: Callable[[OpenTransaction], None] = lambda _: None,
+    ) -> Route:
+        """Change the route, between two writes: one that is under way is waited for, others wait for this.
+
+        Args:
+            dataset: which one.
+            mode: the new one.
+            writer: the named place in the product that asks for it.
+            checked: is called once no write is under way, and raises to leave the route as it is.
+
+        Raises:
+            ArmNotCurrent: the arm that would serve the dataset does not hold its head.
+            LockTimeout: a writer did not end in time.
+        """
+        primary, mirror = ARMS_OF[mode]
+        intent = Intent(
+            dataset_id=dataset.id,
+            dataset=dataset.name,
+            kind="route",
+            verb=mode,
+            build_id=self._ids.new(),
+            writer=writer,
+        )
+        opened = self._slots.take(intent, lambda: self._recovery.recover(dataset.id))
+        try:
+            if opened.parent_version and self._ledger.arm_version(dataset.id, primary) is None:
+                raise self._not_current(dataset, primary, opened.parent_version)
+            checked(opened)
+            route = Route(mode, primary, mirror, opened.route.epoch + 1)
+            self._ledger.decide([_decision(opened, route)])
+        except BaseException as error:
+            # If it was decided after all, this finds nothing to end.
+            self._ledger.abort(opened.id, opened.fence, f"{type(error).__name__}: {error}")
+            raise
+        return route
+
+    def lag(self, dataset: DatasetRecord, arm: str) -> Lag:
+        """Return how far an arm is behind. Asks the ledger; no row is read or counted."""
+        return Lag(**self._ledger.lag(dataset.id, arm))
+
+    def _source(self, dataset_id: int, transaction: OpenTransaction) -> tuple[str, ArmVersion]:
+        """Return the arm that has the transaction's version, the one that serves first, and how."""
+        for name in dict.fromkeys([transaction.route.primary_arm, *self._routing.arms]):
+            held = self._ledger.arm_version(dataset_id, name, transaction.version) if name != transaction.arm else None
+            if held is not None:
+                return name, held
+        raise ArmNotCurrent(
+            f"no arm but the {transaction.arm} one holds version {transaction.version} of dataset "
+            f"{transaction.dataset}",
+            dataset=transaction.dataset,
+            version=transaction.version,
+        )
+
+    def _sides(self, task: WriteTask, arm: str, source: str, held: ArmVersion, newest: ArmVersion) -> tuple[Side, Side]:
+        """Return rows of the version that an arm holds and of that which it is to get; from one arm if it has both."""
+        table, serving = task.table, self._routing.arm(source)
+        older = self._ledger.arm_version(table.dataset_id, source, newest.version)
+        if older is not None:
+            return serving.changes(table, older, held)
+        log.warning("dataset %s: version %d has expired; the arms are compared in full", table.name, newest.version)
+        return scanned(self._routing.arm(arm), table, newest, OLD), scanned(serving, table, held, NEW)
+
+    def _brought(self, arm: str, done: Replayed, newest: ArmVersion | None, compared: str) -> Brought:
+        rows = self._mirroring.compare(arm, done, newest)
+        return Brought(done.prepared, Mirrored(arm, done.place, rows, done.prepared.iceberg_namespace, compared))
+
+    def _not_current(self, dataset: DatasetRecord, arm: str, version: int) -> ArmNotCurrent:
+        newest = self._ledger.newest_arm_version(dataset.id, arm)
+        holds = f"holds version {newest.version}" if newest is not None else "holds none of its versions"
+        return ArmNotCurrent(
+            f"dataset {dataset.name} can't be served by the {arm} arm, which {holds}; its head is {version}",
+            safe="the route is as it was",
+            next_step=f"lakeward flip start {dataset.name} --to {arm}",
+            dataset=dataset.name,
+            arm=arm,
+            version=version,
+        )
+
+
+def _decision(opened: OpenTransaction, route: Route) -> Decision:
+    return Decision(
+        opened,
+        Counts.same(opened.parent_row_count),
+        next_row_id=opened.next_row_id,
+        next_row_index=opened.next_row_index,
+        rebases=False,
+        publishes=False,
+        digest=opened.parent_digest,
+        route=route,
+    )
