@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -150,23 +151,14 @@ def test_a_backfill_lets_writers_and_maintenance_go_on(shared: lakeward.Workspac
 
         return pa.RecordBatchReader.from_batches(rows.schema, batches_())
 
-    failed: list[BaseException] = []
-
-    def backfill() -> None:
-        try:
-            shared.replication.backfill(held.record, target, watched=watched)
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=backfill)
-    thread.start()
-    assert begun.wait(30)
-    write(held, numbered(1, 200, note="c"), "upsert")
-    report = shared.maintain(held.created.name, older_than=60)
-    assert report.failures == []
-    go_on.set()
-    thread.join(60)
-    assert failed == []
+    with ThreadPoolExecutor(1) as pool:
+        backfill = pool.submit(shared.replication.backfill, held.record, target, watched=watched)
+        assert begun.wait(30)
+        write(held, numbered(1, 200, note="c"), "upsert")
+        report = shared.maintain(held.created.name, older_than=60)
+        assert report.failures == []
+        go_on.set()
+        backfill.result(60)
     lag = shared.replication.lag(held.record, target)
     assert (lag.holds, lag.head, lag.versions) == (2, 4, 1)
     assert sorted(held.to_arrow(target, version=2)["id"].to_pylist()) == list(range(100))

@@ -30,6 +30,13 @@ RATCHET: dict[tuple[str, str], tuple[int, str]] = {
             "whatever the compaction meets; it is logged, and tried again"
         ),
     ),
+    ("broad-except", "src/lakeward/storage/mirror_step.py"): (
+        2,
+        (
+            "a mirror that fails must not fail the write, whatever it meets: it is logged, recorded with the version and "
+            "shown as behind; so for what it leaves, which goes before the mirror is written again"
+        ),
+    ),
     ("broad-except", "src/lakeward/storage/maintenance.py"): (
         1,
         "a dataset of which something is wrong must not keep the others from maintenance: it is logged and reported",
