@@ -33,8 +33,8 @@ RATCHET: dict[tuple[str, str], tuple[int, str]] = {
     ("broad-except", "src/lakeward/storage/mirror_step.py"): (
         2,
         (
-            "a mirror that fails must not fail the write, whatever it meets: it is logged, recorded with the version and "
-            "shown as behind; so for what it leaves, which goes before the mirror is written again"
+            "a mirror that fails must not fail the write, whatever it meets: it is logged, recorded with the version "
+            "and shown as behind; so for what it leaves, which goes before the mirror is written again"
         ),
     ),
     ("broad-except", "src/lakeward/storage/maintenance.py"): (
