@@ -126,7 +126,11 @@ def test_a_mirror_that_fails_never_fails_the_write(
     with pytest.raises(ArmNotCurrent):
         shared.replication.reroute(held.record, {"dual": "iceberg_dual", "iceberg_dual": "dual"}[mode])
     head, epoch = held.version, held.record.route.epoch
-    shared.replication.catch_up(held.record, mirror)
+    name = held.created.name
+    assert [each.behind for each in shared.status() if each.name == name] == [lag]
+    assert shared.maintain(name, older_than=60, dry_run=True).mirrored == [lag]
+    assert shared.replication.lag(held.record, mirror) == lag
+    assert shared.maintain(name, older_than=60).mirrored == [lag]
     assert (held.version, held.record.route.epoch) == (head, epoch)
     assert shared.replication.lag(held.record, mirror).current
     assert_equal(held)

@@ -3,6 +3,7 @@
 For each dataset, in this order, so that whoever stops in between leaves garbage and never a hole:
 
     recover    what dead processes left is finished or removed
+    mirror     what a mirror has missed is brought to it
     compact    data files that have gathered delete files, or are small, are rewritten as a version of their own
     expire     the ledger ends the versions beyond the policy; from here on no reader is sent there
     tidy       each arm removes what no version needs: snapshots, then rows and files, one by one
@@ -25,6 +26,7 @@ from lakeward.storage.arm import StorageArm
 from lakeward.storage.compaction import Compaction
 from lakeward.storage.leftovers import Leftover, Rewriting, TidyTask
 from lakeward.storage.recovery import Recovered, Recovery
+from lakeward.storage.replication import Lag, Replication
 from lakeward.storage.table import table_ref
 
 DEFAULT_SECONDS = 3600.0
@@ -50,6 +52,8 @@ class MaintenanceReport:
 
     dry_run: bool
     recovered: list[Recovered] = field(default_factory=list)
+    mirrored: list[Lag] = field(default_factory=list)
+    """How far mirrors were behind before."""
     compacted: list[Rewriting] = field(default_factory=list)
     removed: list[Leftover] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -72,6 +76,7 @@ class MaintenanceReport:
         return {
             "dry_run": self.dry_run,
             "recovered": [dict(vars(each)) for each in self.recovered],
+            "mirrored": [each.to_json() for each in self.mirrored],
             "compacted": [each.to_json() for each in self.compacted],
             "removed": [each.to_json() for each in self.removed],
             "totals": {kind: {"count": count, "bytes": size} for kind, (count, size) in self.totals().items()},
@@ -87,10 +92,12 @@ class Maintenance:
         tree: names and what they stand for.
         retention: the policy, and what the ledger holds.
         recovery: comes first.
-        compaction: comes next.
+        replication: comes next.
+        compaction: comes third.
         arms: by name.
         lease_seconds: the longest time that a silent writer keeps what it has; no grace is shorter.
-        faults: called as `maintain:compacted`, `maintain:expired` and `maintain:tidied` between the steps.
+        faults: called as `maintain:mirrored`, `maintain:compacted`, `maintain:expired` and `maintain:tidied` between
+            the steps.
     """
 
     def __init__(
@@ -98,6 +105,7 @@ class Maintenance:
         tree: Tree,
         retention: Retention,
         recovery: Recovery,
+        replication: Replication,
         compaction: Compaction,
         arms: Mapping[str, StorageArm],
         *,
@@ -107,6 +115,7 @@ class Maintenance:
         self._tree = tree
         self._retention = retention
         self._recovery = recovery
+        self._replication = replication
         self._compaction = compaction
         self._arms = arms
         self._lease_seconds = lease_seconds
@@ -147,6 +156,7 @@ class Maintenance:
             try:
                 if not dry_run:
                     report.recovered.extend(self._recovery.recover(dataset.id))
+                self._mirror(dataset, report, progress)
                 self._compact(dataset, report, progress)
                 for leftover in self._tidy(dataset.id, older_than, dry_run):
                     report.removed.append(leftover)
@@ -160,6 +170,23 @@ class Maintenance:
                 log.exception("dataset %s was not maintained to the end", dataset.name)
                 report.failures.append(Failure(dataset.name, f"{type(error).__name__}: {error}"))
         return report
+
+    def _mirror(self, dataset: DatasetRecord, report: MaintenanceReport, progress: Progress | None) -> None:
+        """Bring the mirror up to the head. What comes after does not depend on it."""
+        record = self._tree.by_id(dataset.id)
+        mirror = record.route.mirror_arm
+        if mirror is None or (lag := self._replication.lag(record, mirror)).current:
+            return
+        if progress is not None:
+            progress(f"mirroring {record.name}", 0)
+        try:
+            if not report.dry_run:
+                self._replication.catch_up(record, mirror)
+            report.mirrored.append(lag)
+        except LakewardError as error:
+            log.warning("dataset %s: its mirror, the %s arm, is still behind: %s", record.name, mirror, error)
+            report.failures.append(Failure(record.name, f"its mirror is still behind: {error.message}"))
+        self._faults.at("maintain:mirrored")
 
     def _compact(self, dataset: DatasetRecord, report: MaintenanceReport, progress: Progress | None) -> None:
         """Rewrite what is worth it. What comes after does not depend on it, and so a failure does not keep it away."""

@@ -36,6 +36,7 @@ class Lag:
     """How far an arm is behind the head.
 
     Args:
+        dataset: whose.
         arm: which one.
         holds: the newest version that it holds; None: it holds none.
         head: the dataset's newest version.
@@ -44,6 +45,7 @@ class Lag:
         error: why the last write did not get there; None: nothing is known to be wrong.
     """
 
+    dataset: str
     arm: str
     holds: int | None
     head: int
@@ -54,7 +56,11 @@ class Lag:
     @property
     def current(self) -> bool:
         """Whether it holds the head."""
-        return self.holds == self.head
+        return (self.holds or 0) == self.head
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return dict(vars(self))
 
 
 class Replication:
@@ -191,7 +197,7 @@ class Replication:
 
     def lag(self, dataset: DatasetRecord, arm: str) -> Lag:
         """Return how far an arm is behind. Asks the ledger; no row is read or counted."""
-        return Lag(**self._ledger.lag(dataset.id, arm))
+        return Lag(dataset=dataset.name, **self._ledger.lag(dataset.id, arm))
 
     def _source(self, dataset_id: int, transaction: OpenTransaction) -> tuple[str, ArmVersion]:
         """Return the arm that has the transaction's version, the one that serves first, and how."""

@@ -18,6 +18,7 @@ from lakeward.control.retention import Retention
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.storage.facade import Parity, Storage
 from lakeward.storage.foreign import Foreign, ForeignState, Restored
+from lakeward.storage.replication import Replication
 from lakeward.storage.requests import ChangesRequest, ReadRequest, WriteResult
 from lakeward.types.digest import Digest
 from lakeward.types.schema import Schema
@@ -35,6 +36,7 @@ class Rooms:
     tree: Tree
     ledger: Ledger
     storage: Storage
+    replication: Replication
     foreign: Foreign
     retention: Retention
     transfer: Transfer
@@ -332,7 +334,7 @@ class Dataset:
 
     def status(self) -> DatasetStatus:
         """Return where it is: its arm, every arm that holds its newest version, and whether another engine moved it."""
-        return dataset_status(self.record, self._rooms.ledger)
+        return dataset_status(self.record, self._rooms.ledger, self._rooms.replication)
 
     def history(self, most: int = 100, idle: bool = True) -> list[Transaction]:
         """Return its transactions, newest first.

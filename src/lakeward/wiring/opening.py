@@ -178,12 +178,19 @@ def _assemble(
         for line in (slots, no_wait)
     )
     compaction = _compaction(settings, tree, ledger, made, protocol, hasty)
-    maintenance = Maintenance(
-        tree, retention, recovery, compaction, made, lease_seconds=settings.ledger.lease_seconds, faults=faults
-    )
     routing = Routing(ledger, made, retention)
     storage = Storage(tree, routing, protocol, RecordedDigests(database), duck, compaction)
     replication = Replication(tree, ledger, slots, routing, protocol, recovery, duck, ids)
+    maintenance = Maintenance(
+        tree,
+        retention,
+        recovery,
+        replication,
+        compaction,
+        made,
+        lease_seconds=settings.ledger.lease_seconds,
+        faults=faults,
+    )
     engine = _engine(settings.compute, scratch)
     models = Models(ModelTables(database), settings.models.time_limit_seconds)
     stages = partial(_stages, models, scratch)

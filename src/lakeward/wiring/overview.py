@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from lakeward.control.ledger import Ledger
 from lakeward.control.routes import ARM_MODES
 from lakeward.control.tree import DatasetRecord
+from lakeward.storage.replication import Lag, Replication
 
 
 @dataclass(frozen=True)
 class DatasetStatus:
-    """One dataset at one moment. `holders` are the arms that hold its newest version."""
+    """One dataset at one moment. `holders` are the arms that hold its newest version; `behind`: its mirror does not."""
 
     name: str
     version: int
@@ -20,15 +21,26 @@ class DatasetStatus:
     mode: str
     holders: tuple[str, ...]
     status: str
+    behind: Lag | None = None
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
-        return {**vars(self), "holders": list(self.holders)}
+        behind = self.behind.to_json() if self.behind is not None else None
+        return {**vars(self), "holders": list(self.holders), "behind": behind}
 
 
-def dataset_status(record: DatasetRecord, ledger: Ledger) -> DatasetStatus:
+def dataset_status(record: DatasetRecord, ledger: Ledger, replication: Replication) -> DatasetStatus:
     """Return where a dataset stands."""
+    mirror = record.route.mirror_arm
+    lag = replication.lag(record, mirror) if mirror is not None and record.head_version else None
     holders = tuple(arm for arm in ARM_MODES if record.head_version and ledger.arm_version(record.id, arm) is not None)
     return DatasetStatus(
-        record.name, record.head_version, record.row_count, record.arm, record.route.mode, holders, record.status
+        record.name,
+        record.head_version,
+        record.row_count,
+        record.arm,
+        record.route.mode,
+        holders,
+        record.status,
+        lag if lag is not None and not lag.current else None,
     )

@@ -78,7 +78,7 @@ class Workspace:
         self.pipelines = pipelines
         self._models = models
         self.transfer = Transfer(tree, storage)
-        self._rooms = Rooms(database, tree, ledger, storage, foreign, retention, self.transfer)
+        self._rooms = Rooms(database, tree, ledger, storage, replication, foreign, retention, self.transfer)
         self._close = close
 
     # Datasets --------------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class Workspace:
 
     def status(self) -> list[DatasetStatus]:
         """Return where every dataset is, by name."""
-        return [dataset_status(record, self.ledger) for record in self.tree.datasets()]
+        return [dataset_status(record, self.ledger, self.replication) for record in self.tree.datasets()]
 
     # Pipelines -------------------------------------------------------------------------------------------------------
 

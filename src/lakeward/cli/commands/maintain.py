@@ -13,6 +13,7 @@ from lakeward.cli.session import Session
 
 if TYPE_CHECKING:
     from lakeward.storage.leftovers import Rewriting
+    from lakeward.storage.replication import Lag
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smhd]?)")
@@ -46,8 +47,9 @@ def maintain(
     Data files of Iceberg tables that are small, or have many deleted rows, are rewritten, as a version with the same
     rows. Versions beyond the policy expire; snapshots, rows and files that no readable version needs are removed.
 
-    Recovery comes first. Each thing is removed by itself, never by a prefix, and nothing outside a dataset's own
-    directory. Safe at any time, also in several processes at once, while others read and write.
+    Recovery comes first, and mirrors get what they have missed. Each thing is removed by itself, never by a prefix,
+    and nothing outside a dataset's own directory. Safe at any time, also in several processes at once, while others
+    read and write.
     """
     seconds = _seconds(older_than)
     with session.workspace() as workspace:
@@ -57,6 +59,7 @@ def maintain(
     for failure in report.failures:
         session.say(f"{failure.dataset}: not maintained to the end: {failure.error}")
     lines = [f"{each.dataset} version {each.version}: {each.outcome}" for each in report.recovered]
+    lines += [_mirrored(each, dry_run) for each in report.mirrored]
     lines += [_compacted(each) for each in report.compacted]
     if dry_run:
         lines += [f"{action}, of {each.dataset}" for each in report.compacted for action in each.actions]
@@ -66,10 +69,16 @@ def maintain(
     done = "would be removed" if dry_run else "removed"
     lines += [f"{done}: {_counted(kind, count)}{_sized(size)}" for kind, (count, size) in report.totals().items()]
     again = lakeward("maintain", *(datasets or ()), *(() if older_than == "1h" else ("--older-than", older_than)))
-    steps = [again] if (dry_run and (report.compacted or report.removed)) or report.failures else []
+    steps = [again] if (dry_run and (report.mirrored or report.compacted or report.removed)) or report.failures else []
     session.show(report.to_json(), lines or ["nothing to do"], steps)
     if report.failures:
         raise typer.Exit(1)
+
+
+def _mirrored(lag: Lag, dry_run: bool) -> str:
+    """Say in a line what a mirror has missed."""
+    done = "would be brought" if dry_run else "brought"
+    return f"{lag.dataset}: {_counted('version', lag.versions)} {done} to its mirror, the {lag.arm} arm"
 
 
 def _compacted(done: Rewriting) -> str:

@@ -43,9 +43,17 @@ def status(session: Session) -> None:
         what = "open" if left.status == "open" else "committed, not yet published"
         held = "held" if left.held else "its owner is gone" if left.status == "open" else "to be published again"
         lines.append(f"{left.dataset} version {left.version} on the {left.arm} arm: {what} ({left.owner or held})")
+    behind = [each.behind for each in datasets if each.behind is not None]
+    for lag in behind:
+        why = f": {lag.error}" if lag.error else ""
+        lines.append(
+            f"{lag.dataset}: the {lag.arm} arm, its mirror, is behind by {lag.versions:,} versions, {lag.rows:,} rows{why}"
+        )
     steps = ["lakeward dataset import NAME FILE"] if not datasets else []
     if any(not left.held for left in unfinished):
         steps.append("lakeward ledger recover")
+    if behind:
+        steps.append(lakeward("maintain", *(lag.dataset for lag in behind)))
     for name in diverged:
         steps += [lakeward("ledger", way, name, "--dry-run") for way in ("adopt", "restore")]
     session.show(document, lines, steps)
