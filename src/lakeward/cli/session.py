@@ -65,6 +65,10 @@ class Session:
         self.progress = Progress(sys.stderr, ("live" if sys.stderr.isatty() else "lines") if lines else "none")
         _configure_logging(verbose, quiet, self.redactor)
 
+    def progress_of_stage(self, stage: str, rows: int, total: int | None) -> None:
+        """Show how far a stage of a flip is."""
+        self.progress(stage, rows, total)
+
     # The workspace ---------------------------------------------------------------------------------------------------
 
     @property

@@ -77,6 +77,9 @@ def record(send: Pipeline, decision: Decision) -> None:
         send(QUERIES, "record_arm_version", {**key, **snapshots, "rebases": decision.rebases})
     if decision.mirrored is not None:
         _record_mirrored(send, key, decision.mirrored)
+    if decision.mismatch is not None:
+        details = json.dumps({"error": decision.mismatch}, ensure_ascii=False)
+        send(QUERIES, "record_parity", {**key, "kind": "write", "equal": False, "rows": 0, "details": details})
     if decision.route is not None:
         to = decision.route
         route = {"mode": to.mode, "primary_arm": to.primary_arm, "mirror_arm": to.mirror_arm}

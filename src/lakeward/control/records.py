@@ -189,6 +189,8 @@ class Decision:
     """What the mirror has of it."""
     mirror_error: str | None = None
     """Why the mirror has not got it."""
+    mismatch: str | None = None
+    """What a comparison with the mirror found, if the arms differed: that blocks a switch."""
     route: Route | None = None
     """The dataset's route from then on; None: it stays as it is. Its epoch is one more, whatever this one says."""
 

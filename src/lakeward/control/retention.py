@@ -71,6 +71,19 @@ class Retention:
         parameters = {"dataset_id": dataset_id, "arm": arm, "versions": list(versions)}
         self._database.fetch(QUERIES["forget"], parameters)
 
+    def only_on(self, dataset_id: int, arm: str) -> dict[int, str | None]:
+        """Return the readable versions that one arm alone holds, and who keeps each, if anybody does."""
+        rows = self._database.fetch(QUERIES["only_on"], {"dataset_id": dataset_id, "arm": arm})
+        return {row["version"]: row["kept_by"] for row in rows}
+
+    def end_arm(self, dataset_id: int, arm: str) -> list[HeldVersion]:
+        """End every version of an arm, and return what it holds; some stay readable if it still has a part to play."""
+        key = {"dataset_id": dataset_id, "arm": arm}
+        with self._database.transaction() as connection:
+            connection.execute(QUERIES["lock"], {"dataset_id": dataset_id})
+            connection.execute(QUERIES["end_arm"], key)
+            return [HeldVersion(**row) for row in connection.execute(QUERIES["held_by"], key).mappings()]
+
     def open_seconds(self, dataset_id: int) -> float | None:
         """Return how long the dataset's open transaction has been open; None: there is none."""
         seconds: float | None = self._database.fetch(QUERIES["open_seconds"], {"dataset_id": dataset_id})[0]["seconds"]

@@ -69,6 +69,29 @@ WHERE dataset_id = :dataset_id AND arm = :arm AND version = ANY (CAST(:versions 
 SELECT max(extract(epoch FROM clock_timestamp() - opened_at))::float8 AS seconds
 FROM lakeward.dataset_transactions WHERE dataset_id = :dataset_id AND status = 'open';
 
+-- name: only_on
+-- The readable versions that one arm alone holds, and whether somebody keeps them.
+SELECT a.version, k.kept_by FROM lakeward.arm_versions a
+LEFT JOIN lakeward.kept_versions k ON k.dataset_id = a.dataset_id AND k.version = a.version
+WHERE a.dataset_id = :dataset_id AND a.arm = :arm AND a.expired_at IS NULL
+  AND NOT EXISTS (SELECT 1 FROM lakeward.arm_versions o WHERE o.dataset_id = a.dataset_id AND o.version = a.version
+                  AND o.arm <> a.arm AND o.expired_at IS NULL)
+ORDER BY a.version;
+
+-- name: end_arm
+-- Ends every version of an arm that neither serves the dataset nor mirrors it; from here on no reader is sent there.
+UPDATE lakeward.arm_versions a SET expired_at = clock_timestamp()
+FROM lakeward.routes r
+WHERE a.dataset_id = :dataset_id AND a.arm = :arm AND a.expired_at IS NULL
+  AND r.dataset_id = a.dataset_id AND r.primary_arm <> a.arm AND coalesce(r.mirror_arm, '') <> a.arm
+  AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t
+                  WHERE t.dataset_id = a.dataset_id AND t.status = 'open' AND t.arm = a.arm);
+
+-- name: held_by
+SELECT a.arm, a.version, a.base_version, a.snapshot_id, true AS ended,
+       extract(epoch FROM clock_timestamp() - a.expired_at)::float8 AS expired_seconds
+FROM lakeward.arm_versions a WHERE a.dataset_id = :dataset_id AND a.arm = :arm ORDER BY a.version;
+
 -- name: committed
 -- Whether a version was committed, readable or not.
 SELECT 1 FROM lakeward.dataset_transactions

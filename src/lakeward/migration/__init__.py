@@ -1,1 +1,1 @@
-"""Moves what stands already behind the one door, and between the arms: above the pipelines, below the command line."""
+"""Moves what stands already: datasets between the arms, stage by stage, and code behind the one door."""

@@ -294,6 +294,13 @@ class StorageArm(ABC):
         """
         return iter(())
 
+    def drain(self, task: TidyTask) -> Iterator[Leftover]:
+        """Remove all that there is of a dataset, which no reader is sent to any more; yield each thing when it is gone.
+
+        Repeating it, cut short or not, loses nothing.
+        """
+        return self.tidy(task)
+
     def gathered(self, dataset_id: int) -> Gathered | None:
         """Return what this process published last of a dataset, from memory; None: nothing, or the arm has no files."""
         return None

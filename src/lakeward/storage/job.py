@@ -39,6 +39,8 @@ class Job:
     """What the mirror has of it; for a transaction that makes no version, what it was for."""
     mirror_error: str | None = None
     """Why the mirror has not got it."""
+    mismatch: str | None = None
+    """What the mirror was found to have instead."""
 
 
 def unless_empty(reader: pa.RecordBatchReader) -> Stream:
@@ -113,6 +115,7 @@ def decision_of(job: Job, prepared: Prepared) -> Decision:
         resolution=job.output.resolution,
         mirrored=job.mirrored,
         mirror_error=job.mirror_error,
+        mismatch=job.mismatch,
     )
 
 

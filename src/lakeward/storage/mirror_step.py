@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from lakeward.clock import Faults
 from lakeward.control.records import ArmVersion
+from lakeward.errors import ParityMismatch
 from lakeward.storage.arm import StorageArm
 from lakeward.storage.job import Job
 from lakeward.storage.mirroring import Mirroring
@@ -53,6 +54,7 @@ class MirrorStep:
             self._faults.at("mirror:prepared")
         except Exception as error:
             job.mirrored, job.mirror_error = None, f"{type(error).__name__}: {error}"
+            job.mismatch = str(error) if isinstance(error, ParityMismatch) else None
             log.warning(
                 "dataset %s: version %d does not get to its mirror, the %s arm: %s",
                 transaction.dataset,

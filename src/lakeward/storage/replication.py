@@ -10,23 +10,27 @@ Each is a transaction of the ledger, so that a process that dies in it leaves wh
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakeward.clock import Ids
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Counts, Decision, Intent, Mirrored, OpenTransaction
+from lakeward.control.retention import Retention
 from lakeward.control.routes import ARMS_OF, Route
 from lakeward.control.slots import Slots
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import ArmNotCurrent
+from lakeward.errors import ArmNotCurrent, UsageError
 from lakeward.storage.arm import NEW, OLD, Side, WriteTask, scanned
 from lakeward.storage.duck import Duck
+from lakeward.storage.leftovers import TidyTask
 from lakeward.storage.mirroring import Mirroring, Replayed, Watched
 from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import Brought, Output, WriteResult
 from lakeward.storage.routing import Routing
+from lakeward.storage.table import table_ref
 
 log = logging.getLogger("lakeward.replication")
 
@@ -73,6 +77,7 @@ class Replication:
         routing: finds arms.
         protocol: runs the transactions.
         recovery: tidies up before one.
+        retention: ends the versions of an arm.
         duck: compares.
         ids: makes build ids.
     """
@@ -85,6 +90,7 @@ class Replication:
         routing: Routing,
         protocol: WriteProtocol,
         recovery: Recovery,
+        retention: Retention,
         duck: Duck,
         ids: Ids,
     ) -> None:
@@ -94,6 +100,7 @@ class Replication:
         self._routing = routing
         self._protocol = protocol
         self._recovery = recovery
+        self._retention = retention
         self._mirroring = Mirroring(routing.arms, duck)
         self._ids = ids
 
@@ -198,6 +205,56 @@ class Replication:
     def lag(self, dataset: DatasetRecord, arm: str) -> Lag:
         """Return how far an arm is behind. Asks the ledger; no row is read or counted."""
         return Lag(dataset=dataset.name, **self._ledger.lag(dataset.id, arm))
+
+    def only_on(self, dataset: DatasetRecord, arm: str) -> dict[int, str | None]:
+        """Return the versions that nobody could read if an arm were emptied, and who keeps each, if anybody does."""
+        return self._retention.only_on(dataset.id, arm)
+
+    def drain(self, dataset: DatasetRecord, arm: str) -> int:
+        """Remove all that an arm has of a dataset, in chunks, and return how many things that were.
+
+        First no reader is sent there any more. Cut short, it is repeated and goes on.
+
+        Args:
+            dataset: which one.
+            arm: neither the one that serves nor the mirror.
+
+        Raises:
+            UsageError: the arm has a part to play, or somebody keeps a version that only it holds.
+        """
+        dataset = self._tree.by_id(dataset.id)
+        kept = {version: by for version, by in self.only_on(dataset, arm).items() if by is not None}
+        if kept:
+            raise UsageError(
+                f"dataset {dataset.name}: {', '.join(f'version {each} is kept by {by}' for each, by in kept.items())}, "
+                f"and only the {arm} arm has it",
+                safe="nothing was removed",
+                next_step="let it go: Dataset.let_go",
+                dataset=dataset.name,
+                versions=list(kept),
+            )
+        self._recovery.recover(dataset.id)
+        held = self._retention.end_arm(dataset.id, arm)
+        if any(each.expired_seconds is None for each in held):
+            raise UsageError(
+                f"the {arm} arm of dataset {dataset.name} serves it, mirrors it, or is written to",
+                safe="nothing was removed",
+                next_step=f"lakeward flip status {dataset.name}",
+                dataset=dataset.name,
+                arm=arm,
+            )
+        task = TidyTask(
+            table=table_ref(dataset),
+            held=[replace(each, expired_seconds=math.inf) for each in held],
+            head_version=dataset.head_version,
+            diverged=False,
+            grace_seconds=0.0,
+            open_seconds=None,
+            dry_run=False,
+        )
+        removed = sum(leftover.count for leftover in self._routing.arm(arm).drain(task))
+        self._retention.forget(dataset.id, arm, [each.version for each in held])
+        return removed
 
     def _source(self, dataset_id: int, transaction: OpenTransaction) -> tuple[str, ArmVersion]:
         """Return the arm that has the transaction's version, the one that serves first, and how."""

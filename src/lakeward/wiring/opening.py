@@ -16,8 +16,10 @@ from lakeward.compute.engine import Engine
 from lakeward.compute.engines.duckdb import DuckDBEngine
 from lakeward.control.db import Database
 from lakeward.control.embedded import EmbeddedPostgres
+from lakeward.control.flips import Flips
 from lakeward.control.ledger import Ledger
 from lakeward.control.models import ModelTables
+from lakeward.control.parity import ParityChecks
 from lakeward.control.recorded_digests import RecordedDigests
 from lakeward.control.retention import Retention
 from lakeward.control.schema import migrate
@@ -25,6 +27,7 @@ from lakeward.control.slots import Slots
 from lakeward.control.tree import Tree
 from lakeward.discovery import discover
 from lakeward.errors import ConflictError, HomeNotWritable, SettingsError, StorageError
+from lakeward.migration.stage import Rooms as FlipRooms
 from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.service import Pipelines
 from lakeward.pipelines.stage_runner import Stages
@@ -180,7 +183,7 @@ def _assemble(
     compaction = _compaction(settings, tree, ledger, made, protocol, hasty)
     routing = Routing(ledger, made, retention)
     storage = Storage(tree, routing, protocol, RecordedDigests(database), duck, compaction)
-    replication = Replication(tree, ledger, slots, routing, protocol, recovery, duck, ids)
+    replication = Replication(tree, ledger, slots, routing, protocol, recovery, retention, duck, ids)
     maintenance = Maintenance(
         tree,
         retention,
@@ -201,6 +204,15 @@ def _assemble(
         ledger=ledger,
         storage=storage,
         replication=replication,
+        flips=FlipRooms(
+            tree,
+            storage,
+            replication,
+            Flips(database, lease_seconds=settings.ledger.lease_seconds),
+            ParityChecks(database),
+            clock,
+            faults,
+        ),
         foreign=Foreign(tree, ledger, made, protocol, recovery),
         recovery=recovery,
         retention=retention,

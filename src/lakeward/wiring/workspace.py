@@ -13,6 +13,8 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.records import Transaction
 from lakeward.control.retention import Retention
 from lakeward.control.tree import Tree
+from lakeward.migration.flip import Flip, Tell
+from lakeward.migration.stage import Rooms as FlipRooms
 from lakeward.pipelines.models.declaring import declare_model
 from lakeward.pipelines.models.permit import Permit
 from lakeward.pipelines.models.registered import ModelVersion
@@ -58,6 +60,7 @@ class Workspace:
         ledger: Ledger,
         storage: Storage,
         replication: Replication,
+        flips: FlipRooms,
         foreign: Foreign,
         recovery: Recovery,
         retention: Retention,
@@ -72,6 +75,7 @@ class Workspace:
         self.ledger = ledger
         self.storage = storage
         self.replication = replication
+        self._flips = flips
         self.recovery = recovery
         self.retention = retention
         self.upkeep = upkeep
@@ -80,6 +84,24 @@ class Workspace:
         self.transfer = Transfer(tree, storage)
         self._rooms = Rooms(database, tree, ledger, storage, replication, foreign, retention, self.transfer)
         self._close = close
+
+    # Flips -----------------------------------------------------------------------------------------------------------
+
+    def flip(self, name: str, tell: Tell | None = None) -> Flip:
+        """Return the flip of a dataset: what brings it to the other arm, stage by stage, and back.
+
+        Args:
+            name: of the dataset.
+            tell: is told of progress: the stage, rows so far, and of how many.
+
+        Raises:
+            UnknownObject: there is no such dataset.
+
+        Example:
+            >>> flip = ws.flip("main.sales.orders")
+            >>> flip.run(to="iceberg")  # doctest: +SKIP
+        """
+        return Flip(self._flips, self.tree.dataset(name), actor(), tell)
 
     # Datasets --------------------------------------------------------------------------------------------------------
 

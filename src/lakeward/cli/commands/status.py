@@ -46,9 +46,8 @@ def status(session: Session) -> None:
     behind = [each.behind for each in datasets if each.behind is not None]
     for lag in behind:
         why = f": {lag.error}" if lag.error else ""
-        lines.append(
-            f"{lag.dataset}: the {lag.arm} arm, its mirror, is behind by {lag.versions:,} versions, {lag.rows:,} rows{why}"
-        )
+        missed = f"{lag.versions:,} versions, {lag.rows:,} rows"
+        lines.append(f"{lag.dataset}: the {lag.arm} arm, its mirror, is behind by {missed}{why}")
     steps = ["lakeward dataset import NAME FILE"] if not datasets else []
     if any(not left.held for left in unfinished):
         steps.append("lakeward ledger recover")

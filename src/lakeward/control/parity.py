@@ -1,0 +1,61 @@
+"""What comparisons of a dataset's two arms found: of each mirrored write, of readers that ask both, and of all rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from lakeward.control.db import Database, Queries
+
+QUERIES = Queries.beside(__file__)
+
+
+@dataclass(frozen=True)
+class ParityCheck:
+    """One comparison.
+
+    Args:
+        kind: `write`: what a write changed; `read`: what a reader was given; `full`: all rows of a version.
+        equal: whether the arms agreed.
+        rows: how many rows were compared on each side.
+        details: what else is known: arms, digests, rows that differ, latencies.
+    """
+
+    id: int
+    at: datetime
+    version: int
+    kind: str
+    equal: bool
+    rows: int
+    details: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return {**vars(self), "at": self.at.isoformat(), "details": dict(self.details)}
+
+
+class ParityChecks:
+    """The table `lakeward.parity_checks` of one workspace."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(
+        self, dataset_id: int, version: int, kind: str, *, equal: bool, rows: int, details: Mapping[str, object]
+    ) -> None:
+        """Write down what a comparison found."""
+        values = {"dataset_id": dataset_id, "version": version, "kind": kind, "equal": equal, "rows": rows}
+        self._database.fetch(QUERIES["record"], {**values, "details": json.dumps(details, ensure_ascii=False)})
+
+    def newest(self, dataset_id: int, kind: str | None = None, *, most: int = 20) -> list[ParityCheck]:
+        """Return the newest comparisons of a dataset, of one kind or of all, newest first."""
+        key = {"dataset_id": dataset_id, "kind": kind, "most": most}
+        return [ParityCheck(**row) for row in self._database.fetch(QUERIES["newest"], key)]
+
+    def mismatch(self, dataset_id: int) -> ParityCheck | None:
+        """Return the newest finding that the arms differ; None: there is none, or all rows were found equal since."""
+        rows = self._database.fetch(QUERIES["mismatch"], {"dataset_id": dataset_id})
+        return ParityCheck(**rows[0]) if rows else None

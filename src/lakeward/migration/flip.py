@@ -1,0 +1,324 @@
+"""A flip of one dataset from one arm to the other: its stages in order, resumed from wherever things stand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from lakeward.control.flips import FlipEvent, FlipRecord
+from lakeward.control.leases import Heartbeat
+from lakeward.control.tree import DatasetRecord
+from lakeward.discovery import discover
+from lakeward.errors import ConflictError, LeaseLost, UnknownObject, UsageError
+from lakeward.migration import stages
+from lakeward.migration.directions import Direction, direction_to
+from lakeward.migration.stage import Details, FlipContext, Options, Rooms, Stage
+from lakeward.storage.replication import Lag
+
+Tell = Callable[[str, int, int | None], None]
+"""Is told a stage, how many rows it has dealt with, and of how many, if that is known."""
+
+_NEVER = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True)
+class StageState:
+    """One stage of a flip: whether it is done, and what it would do now, or what it would take to undo it."""
+
+    name: str
+    about: str
+    done: bool
+    automatic: bool
+    actions: tuple[str, ...] = ()
+    undo: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return {**vars(self), "actions": list(self.actions), "undo": list(self.undo)}
+
+
+@dataclass(frozen=True)
+class FlipStatus:
+    """Where the flip of a dataset stands.
+
+    Args:
+        dataset, mode, primary, mirror, epoch: the dataset and its route.
+        to: where the flip goes; None: the dataset was never flipped.
+        outcome: how the newest flip ended; None: it goes on, or there was none.
+        owner: the process that works on it.
+        lag: how far the arm that does not serve is behind; None: it has no part to play.
+        stages: in order.
+        events: what happened, oldest first.
+    """
+
+    dataset: str
+    mode: str
+    primary: str
+    mirror: str | None
+    epoch: int
+    to: str | None = None
+    outcome: str | None = None
+    started_by: str | None = None
+    owner: str | None = None
+    lag: Lag | None = None
+    stages: tuple[StageState, ...] = ()
+    events: tuple[FlipEvent, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return {
+            **vars(self),
+            "lag": self.lag.to_json() if self.lag is not None else None,
+            "stages": [each.to_json() for each in self.stages],
+            "events": [each.to_json() for each in self.events],
+        }
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one stage did in this run."""
+
+    stage: str
+    details: Details = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return {"stage": self.stage, "seconds": round(self.seconds, 3), **self.details}
+
+
+def all_stages() -> list[Stage]:
+    """Return every stage, in order."""
+    return sorted((kind() for kind in discover(stages, Stage).values()), key=lambda stage: stage.position)
+
+
+class Flip:
+    """The flip of one dataset. Made by `Workspace.flip`.
+
+    Args:
+        rooms: what stages work with.
+        dataset: which one.
+        actor: who asks, for the log.
+        tell: is told of progress.
+    """
+
+    def __init__(self, rooms: Rooms, dataset: DatasetRecord, actor: str, tell: Tell | None = None) -> None:
+        self._rooms = rooms
+        self._dataset = dataset
+        self._actor = actor
+        self._tell: Tell = tell or (lambda _stage, _rows, _total: None)
+        self._stages = all_stages()
+
+    def explain(self, to: str | None = None, options: Options | None = None) -> list[StageState]:
+        """Return what each stage would do now, each action literally. Changes nothing.
+
+        Args:
+            to: the arm to flip to; None: that of the flip that goes on, else the arm that does not serve.
+            options: how it would be carried out.
+        """
+        active = self._rooms.flips.active(self._dataset.id)
+        direction = self._direction(active, to)
+        flip = active or FlipRecord(0, self._dataset.id, direction.to, self._actor, _NEVER, None, None, None, 0)
+        context = FlipContext(flip, direction, self._rooms, options or Options())
+        return [_state(stage, context) for stage in self._stages]
+
+    def run(self, to: str | None = None, *, until: str | None = None, options: Options | None = None) -> list[Step]:
+        """Run every stage that is not done, up to the switch; a flip that was cut short goes on.
+
+        Args:
+            to: the arm to flip to, see `explain`.
+            until: the last stage to run; None: the last one that is automatic.
+            options: how it is carried out.
+
+        Raises:
+            UsageError: a flip to the other arm goes on, or there is no such stage.
+            ConflictError: another process works on the flip.
+            LakewardError: a stage can't be done; those before it stand.
+        """
+        automatic = [stage for stage in self._stages if stage.automatic]
+        last = self._stage(until) if until is not None else automatic[-1]
+        wanted = [stage for stage in self._stages if stage.position <= last.position and stage in (*automatic, last)]
+        direction = self._direction(self._rooms.flips.active(self._dataset.id), to)
+        flip = self._rooms.flips.begin(self._dataset.id, direction.to, self._actor)
+        return self._work(flip, direction, options, [stage.name for stage in wanted])
+
+    def stage(self, name: str, options: Options | None = None) -> Step:
+        """Run one stage of the flip that goes on, also if it was done before.
+
+        Raises:
+            UsageError: no flip goes on.
+            LakewardError: see `run`.
+        """
+        flip = self._going_on()
+        (step,) = self._work(flip, direction_to(flip.to), options, [self._stage(name).name], again=True)
+        return step
+
+    def complete(self, options: Options) -> Step:
+        """Run the last stage, and end the flip.
+
+        Raises:
+            UsageError: the dataset's name was not confirmed, or it has not been switched.
+            LakewardError: see `run`.
+        """
+        step = self.stage("complete", options)
+        self._rooms.flips.end(self._going_on(), "completed")
+        return step
+
+    def revert(self) -> list[str]:
+        """Let the old arm serve again; both keep getting every write. Returns what was done.
+
+        Raises:
+            UsageError: no flip goes on; after `complete`, a flip to the other arm is what reverts it.
+        """
+        return self._undo(("switch",), None)
+
+    def cancel(self) -> list[str]:
+        """Undo every stage, the last one first, and end the flip. Returns what was done.
+
+        Raises:
+            UsageError: no flip goes on.
+        """
+        return self._undo([stage.name for stage in reversed(self._stages) if stage.name != "complete"], "cancelled")
+
+    def explain_undo(self, *, cancel: bool) -> list[str]:
+        """Return what `revert` or `cancel` would do now."""
+        flip = self._going_on()
+        context = FlipContext(flip, direction_to(flip.to), self._rooms)
+        return [
+            action
+            for stage in reversed(self._stages)
+            if stage.name != "complete" and (cancel or stage.name == "switch")
+            for action in stage.explain_undo(context)
+        ]
+
+    def status(self) -> FlipStatus:
+        """Return where the flip stands."""
+        record = self._rooms.tree.by_id(self._dataset.id)
+        route = record.route
+        flip = self._rooms.flips.newest(record.id)
+        base = FlipStatus(record.name, route.mode, route.primary_arm, route.mirror_arm, route.epoch)
+        if flip is None:
+            return base
+        direction = direction_to(flip.to)
+        context = FlipContext(flip, direction, self._rooms)
+        other = direction.source if route.primary_arm == direction.to else direction.to
+        going_on = flip.ended_at is None
+        return FlipStatus(
+            **{
+                **vars(base),
+                "to": flip.to,
+                "outcome": flip.outcome,
+                "started_by": flip.started_by,
+                "owner": flip.owner,
+                "lag": self._rooms.replication.lag(record, other) if going_on else None,
+                "stages": tuple(_state(stage, context, explain=False) for stage in self._stages) if going_on else (),
+                "events": tuple(self._rooms.flips.events(flip)),
+            }
+        )
+
+    # Work ------------------------------------------------------------------------------------------------------------
+
+    def _work(
+        self,
+        flip: FlipRecord,
+        direction: Direction,
+        options: Options | None,
+        names: Sequence[str],
+        *,
+        again: bool = False,
+    ) -> list[Step]:
+        steps = []
+        with self._rooms.flips.held(flip, self._dataset.name) as heartbeat:
+            context = FlipContext(
+                flip, direction, self._rooms, options or Options(), self._tell, _checking(heartbeat, self._dataset)
+            )
+            for name in names:
+                stage = self._stage(name)
+                context.check()
+                if again or not stage.done(context):
+                    steps.append(self._one(stage, context))
+        return steps
+
+    def _one(self, stage: Stage, context: FlipContext) -> Step:
+        flips, flip = self._rooms.flips, context.flip
+        self._rooms.faults.at(f"flip:{stage.name}")
+        flips.note(flip, stage.name, "started", self._actor)
+        started = time.perf_counter()
+        try:
+            details = stage.run(context)
+        except Exception as error:
+            seconds = time.perf_counter() - started
+            flips.note(flip, stage.name, "failed", self._actor, seconds=seconds, details={"error": str(error)})
+            raise
+        seconds = time.perf_counter() - started
+        self._rooms.faults.at(f"flip:{stage.name}:ran")
+        flips.note(flip, stage.name, "done", self._actor, seconds=seconds, details=details)
+        return Step(stage.name, details, seconds)
+
+    def _undo(self, names: Sequence[str], outcome: str | None) -> list[str]:
+        flip = self._going_on()
+        done: list[str] = []
+        with self._rooms.flips.held(flip, self._dataset.name) as heartbeat:
+            context = FlipContext(flip, direction_to(flip.to), self._rooms, check=_checking(heartbeat, self._dataset))
+            for name in names:
+                context.check()
+                actions = self._stage(name).undo(context)
+                if actions:
+                    self._rooms.flips.note(flip, name, "undone", self._actor, details={"actions": actions})
+                done += actions
+            if outcome is not None:
+                self._rooms.flips.end(flip, outcome)
+        return done
+
+    def _stage(self, name: str) -> Stage:
+        found = next((stage for stage in self._stages if stage.name == name), None)
+        if found is None:
+            raise UnknownObject(f"a flip has no stage {name!r}; it has {', '.join(s.name for s in self._stages)}")
+        return found
+
+    def _going_on(self) -> FlipRecord:
+        flip = self._rooms.flips.active(self._dataset.id)
+        if flip is None:
+            raise UsageError(
+                f"no flip of dataset {self._dataset.name} is under way",
+                safe="nothing was changed",
+                next_step=f"lakeward flip start {self._dataset.name} begins one",
+                dataset=self._dataset.name,
+            )
+        return flip
+
+    def _direction(self, active: FlipRecord | None, to: str | None) -> Direction:
+        if active is not None:
+            if to is not None and to != active.to:
+                raise ConflictError(
+                    f"dataset {self._dataset.name} is being flipped to the {active.to} arm",
+                    safe="nothing was changed",
+                    next_step=f"lakeward flip cancel {self._dataset.name}, or go on with it",
+                    dataset=self._dataset.name,
+                )
+            return direction_to(active.to)
+        primary = self._rooms.tree.by_id(self._dataset.id).route.primary_arm
+        return direction_to(to or {"postgres": "iceberg", "iceberg": "postgres"}[primary])
+
+
+def _state(stage: Stage, context: FlipContext, explain: bool = True) -> StageState:
+    about = (type(stage).__doc__ or "").splitlines()[0]
+    actions = tuple(stage.explain(context)) if explain else ()
+    undo = tuple(stage.explain_undo(context)) if context.flip.id else ()
+    done = stage.done(context) if context.flip.id else False
+    return StageState(stage.name, about, done, stage.automatic, actions, undo)
+
+
+def _checking(heartbeat: Heartbeat, dataset: DatasetRecord) -> Callable[[], None]:
+    def check() -> None:
+        if heartbeat.lost:
+            raise LeaseLost(
+                f"the flip of dataset {dataset.name} was taken over: this process was silent for too long",
+                safe="what is done stands",
+                next_step=f"lakeward flip status {dataset.name}",
+                dataset=dataset.name,
+            )
+
+    return check

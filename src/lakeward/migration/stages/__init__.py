@@ -1,0 +1,1 @@
+"""The stages of a flip, one file each."""

@@ -1,0 +1,81 @@
+"""The stage that brings all rows to the other arm, while writers and readers go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from lakeward.migration.stage import Details, FlipContext, Stage
+
+TELL_ROWS = 10_000
+"""Progress is told, and the pace kept, in steps of so many rows."""
+
+
+class Backfill(Stage):
+    """Brings all rows to the other arm, with their identity. Nobody waits for it."""
+
+    name = "backfill"
+    position = 20
+
+    def explain(self, context: FlipContext) -> list[str]:
+        """See `Stage.explain`."""
+        dataset, to = context.dataset, context.direction.to
+        if self.done(context):
+            holds = context.rooms.replication.lag(dataset, to).holds
+            return [f"nothing: the {to} arm holds version {holds}, and what it has missed is brought by what changed"]
+        rows = f"all {dataset.row_count:,} rows of version {dataset.head_version}"
+        return [
+            f"read {rows} from the {context.direction.source} arm, with row ids, positions and versions",
+            f"write them to the {to} arm as that version, invisible; hash both sides; count it if they are equal",
+        ]
+
+    def done(self, context: FlipContext) -> bool:
+        """Say whether the other arm holds a version, or there is none yet."""
+        dataset = context.dataset
+        return (
+            not dataset.head_version or context.rooms.replication.lag(dataset, context.direction.to).holds is not None
+        )
+
+    def run(self, context: FlipContext) -> Details:
+        """See `Stage.run`."""
+        rooms, dataset, to = context.rooms, context.dataset, context.direction.to
+        result = rooms.replication.backfill(dataset, to, watched=lambda rows: _paced(rows, context, dataset.row_count))
+        return {"version": result.version, "rows": result.row_count}
+
+    def undo(self, context: FlipContext) -> list[str]:
+        """Remove the other arm's copy, if it neither serves nor mirrors."""
+        actions = self.explain_undo(context)
+        if actions:
+            context.rooms.replication.drain(context.dataset, context.direction.to)
+        return actions
+
+    def explain_undo(self, context: FlipContext) -> list[str]:
+        """See `Stage.explain_undo`."""
+        dataset, to = context.dataset, context.direction.to
+        used = to in (dataset.route.primary_arm, dataset.route.mirror_arm)
+        if used or context.rooms.replication.lag(dataset, to).holds is None:
+            return []
+        return [f"remove the copy of {dataset.name} from the {to} arm"]
+
+
+def _paced(rows: pa.RecordBatchReader, context: FlipContext, total: int) -> pa.RecordBatchReader:
+    """Return the stream, told of as it goes by, and no faster than the options say."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        pace, clock = context.options.rows_per_second, context.rooms.clock
+        started, passed = clock.monotonic(), 0
+        for batch in rows:
+            step = batch.num_rows if pace is None else min(TELL_ROWS, batch.num_rows)
+            for start in range(0, batch.num_rows, max(step, 1)):
+                piece = batch.slice(start, step)
+                yield piece
+                passed += piece.num_rows
+                context.check()
+                context.tell("backfill", passed, total)
+                if pace is not None:
+                    ahead = passed / pace - (clock.monotonic() - started)
+                    if ahead > 0:
+                        clock.sleep(ahead)
+
+    return pa.RecordBatchReader.from_batches(rows.schema, batches())

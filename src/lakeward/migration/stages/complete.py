@@ -1,0 +1,84 @@
+"""The last stage, and the only one that removes anything."""
+
+from __future__ import annotations
+
+from lakeward.errors import UsageError
+from lakeward.migration.comparing import compare
+from lakeward.migration.stage import Details, FlipContext, Stage
+
+
+class Complete(Stage):
+    """Ends the mirroring; to Iceberg, removes the rows from Postgres, after all rows were compared once more."""
+
+    name = "complete"
+    position = 70
+    automatic = False
+
+    def explain(self, context: FlipContext) -> list[str]:
+        """See `Stage.explain`."""
+        dataset, direction = context.dataset, context.direction
+        if self.done(context):
+            return [f"nothing: the flip to {direction.to} is complete"]
+        actions = [
+            f"compare all {dataset.row_count:,} rows of both arms at the head",
+            f"set mode {direction.final}: writes go to the {direction.to} arm alone",
+        ]
+        if direction.source == "postgres":
+            lost = context.rooms.replication.only_on(dataset, "postgres")
+            actions.append(
+                f"delete the dataset's rows from Postgres, in chunks; {len(lost):,} old versions that are nowhere else "
+                "can't be read any more"
+            )
+        else:
+            actions.append("leave the Iceberg table as it is; its versions stay readable until they expire")
+        return actions
+
+    def done(self, context: FlipContext) -> bool:
+        """Say whether the other arm alone serves, and nothing is left to remove."""
+        dataset, direction = context.dataset, context.direction
+        if dataset.route.mode != direction.final:
+            return False
+        return direction.source != "postgres" or context.rooms.replication.lag(dataset, "postgres").holds is None
+
+    def run(self, context: FlipContext) -> Details:
+        """See `Stage.run`.
+
+        Raises:
+            UsageError: the dataset's name was not given, or it has not been switched.
+            ParityMismatch: the arms differ; nothing was removed.
+        """
+        dataset, direction = context.dataset, context.direction
+        if context.options.confirmed != dataset.name:
+            raise UsageError(
+                f"completing the flip of {dataset.name} can't be taken back in a second",
+                safe="nothing was changed",
+                next_step=f"lakeward flip complete {dataset.name} --confirm {dataset.name}",
+                dataset=dataset.name,
+            )
+        if dataset.route.primary_arm != direction.to:
+            raise UsageError(
+                f"dataset {dataset.name} is still served by the {direction.source} arm",
+                safe="nothing was changed",
+                next_step=f"lakeward flip start {dataset.name} --to {direction.to}",
+                dataset=dataset.name,
+            )
+        told: Details = {"mode": direction.final}
+        if dataset.route.mode == direction.switched:
+            context.rooms.replication.catch_up(dataset, direction.source)
+            found = compare(context.rooms, context.dataset, direction.source)
+            told["compared"] = {"version": found.version, "rows": found.rows}
+            context.rooms.replication.reroute(dataset, direction.final, writer="flip.complete")
+        context.rooms.faults.at("flip:final")
+        if direction.source == "postgres":
+            told["removed"] = context.rooms.replication.drain(context.dataset, "postgres")
+        return told
+
+    def undo(self, context: FlipContext) -> list[str]:
+        """Refuse: what was removed comes back by a flip to the other arm, which reads everything once more."""
+        dataset, direction = context.dataset, context.direction
+        raise UsageError(
+            f"the flip of {dataset.name} is complete",
+            safe="nothing was changed",
+            next_step=f"lakeward flip start {dataset.name} --to {direction.source} flips it back",
+            dataset=dataset.name,
+        )
