@@ -9,8 +9,8 @@ from pathlib import Path
 
 # At the start of a step, or within its prose after a backtick or a colon. `init` and `demo` need no workspace.
 _COMMAND = re.compile(
-    r"(^|`|: )(lakeward (?:(?:dataset|ledger|model|flip|flags) [a-z]+|doctor|status|plan|apply|build|run|verify|maintain))"
-    r"(?![\w.-])"
+    r"(^|`|: )(lakeward (?:(?:dataset|flags|flip|ledger|model) [a-z]+"
+    r"|doctor|status|plan|apply|build|run|verify|maintain))(?![\w.-])"
 )
 
 

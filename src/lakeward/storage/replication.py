@@ -124,13 +124,16 @@ class Replication:
             LockTimeout: another backfill of the dataset is under way.
         """
         self._routing.arm(to)
+        dataset = self._tree.by_id(dataset.id)
+        if self.lag(dataset, to).current:
+            return WriteResult.nothing(dataset.name, "copy", dataset.head_version, dataset.row_count)
 
         def bring(task: WriteTask) -> Brought:
             source, held = self._source(task.table.dataset_id, task.transaction)
             done = self._mirroring.whole(task, self._routing.arm(source), held, watched)
             return self._brought(to, done, None, "full")
 
-        output = Output(self._tree.by_id(dataset.id), "copy", bring=bring)
+        output = Output(dataset, "copy", bring=bring)
         return self._protocol.run([output], writer=writer, kind="backfill", arm=to).transactions[0]
 
     def catch_up(self, dataset: DatasetRecord, arm: str, *, writer: str = "mirror.catch_up") -> WriteResult:
@@ -148,6 +151,9 @@ class Replication:
             StorageError: the arm has not the rows that it should have had before.
         """
         self._routing.arm(arm)
+        dataset = self._tree.by_id(dataset.id)
+        if self.lag(dataset, arm).current:
+            return WriteResult.nothing(dataset.name, "replay", dataset.head_version, dataset.row_count)
 
         def bring(task: WriteTask) -> Brought:
             source, held = self._source(task.table.dataset_id, task.transaction)
@@ -157,7 +163,7 @@ class Replication:
                 done = self._mirroring.replayed(task, self._sides(task, arm, source, held, task.parent))
             return self._brought(arm, done, task.parent, "write")
 
-        output = Output(self._tree.by_id(dataset.id), "replay", bring=bring)
+        output = Output(dataset, "replay", bring=bring)
         return self._protocol.run([output], writer=writer, kind="mirror", arm=arm).transactions[0]
 
     def reroute(

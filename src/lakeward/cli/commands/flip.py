@@ -208,9 +208,15 @@ def _show_steps(session: Session, steps: list[Step], now: FlipStatus) -> None:
 
 def _told(details: object) -> str:
     assert isinstance(details, dict)
-    return ", ".join(
-        f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}" for name, value in details.items()
-    )
+    return ", ".join(f"{name} {_plain(value)}" for name, value in details.items())
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return f"({_told(value)})"
+    if isinstance(value, list):
+        return "; ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _route(now: FlipStatus) -> list[RenderableType]:
