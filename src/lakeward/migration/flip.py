@@ -14,7 +14,8 @@ from lakeward.discovery import discover
 from lakeward.errors import ConflictError, LeaseLost, UnknownObject, UsageError
 from lakeward.migration import stages
 from lakeward.migration.directions import Direction, direction_to
-from lakeward.migration.stage import Details, FlipContext, Options, Rooms, Stage
+from lakeward.migration.options import Options
+from lakeward.migration.stage import Details, FlipContext, Rooms, Stage
 from lakeward.storage.replication import Lag
 
 Tell = Callable[[str, int, int | None], None]

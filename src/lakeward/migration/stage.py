@@ -16,26 +16,12 @@ from lakeward.control.flips import FlipRecord, Flips
 from lakeward.control.parity import ParityChecks
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.migration.directions import Direction
+from lakeward.migration.options import Options
 from lakeward.storage.facade import Storage
 from lakeward.storage.replication import Replication
 
 Details = dict[str, object]
 """What a stage tells of what it did: plain values, for the log and `--output json`."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a flip is carried out.
-
-    Args:
-        rows_per_second: a backfill reads no faster than this; None: as fast as it can.
-        max_lag: how many versions the mirror may be behind for a switch to catch up by itself.
-        confirmed: the dataset's name, typed by whoever wants its old rows removed.
-    """
-
-    rows_per_second: int | None = None
-    max_lag: int = 100
-    confirmed: str | None = None
 
 
 @dataclass(frozen=True)

@@ -161,11 +161,7 @@ def _assemble(
     tree = Tree(database)
     ledger = Ledger(database, lease_seconds=settings.ledger.lease_seconds)
     slots = Slots(database, ledger, clock, timeout_seconds=settings.ledger.lock_timeout_seconds)
-    if home is not None:
-        scratch = home / "scratch"
-    else:
-        scratch = Path(tempfile.mkdtemp(prefix="lakeward-"))
-        undo.callback(shutil.rmtree, scratch, ignore_errors=True)
+    scratch = _scratch(home, undo)
     storage_settings = _storage_settings(settings, warehouse, scratch)
     duck = Duck(storage_settings)
     undo.callback(duck.close)
@@ -184,16 +180,11 @@ def _assemble(
     routing = Routing(ledger, made, retention)
     storage = Storage(tree, routing, protocol, RecordedDigests(database), duck, compaction)
     replication = Replication(tree, ledger, slots, routing, protocol, recovery, retention, duck, ids)
+    lease = settings.ledger.lease_seconds
     maintenance = Maintenance(
-        tree,
-        retention,
-        recovery,
-        replication,
-        compaction,
-        made,
-        lease_seconds=settings.ledger.lease_seconds,
-        faults=faults,
+        tree, retention, recovery, replication, compaction, made, lease_seconds=lease, faults=faults
     )
+    flips = Flips(database, lease_seconds=lease)
     engine = _engine(settings.compute, scratch)
     models = Models(ModelTables(database), settings.models.time_limit_seconds)
     stages = partial(_stages, models, scratch)
@@ -204,15 +195,7 @@ def _assemble(
         ledger=ledger,
         storage=storage,
         replication=replication,
-        flips=FlipRooms(
-            tree,
-            storage,
-            replication,
-            Flips(database, lease_seconds=settings.ledger.lease_seconds),
-            ParityChecks(database),
-            clock,
-            faults,
-        ),
+        flips=FlipRooms(tree, storage, replication, flips, ParityChecks(database), clock, faults),
         foreign=Foreign(tree, ledger, made, protocol, recovery),
         recovery=recovery,
         retention=retention,
@@ -221,6 +204,14 @@ def _assemble(
         models=models,
         close=_once(undo.pop_all().close),
     )
+
+
+def _scratch(home: Path | None, undo: ExitStack) -> Path:
+    if home is not None:
+        return home / "scratch"
+    scratch = Path(tempfile.mkdtemp(prefix="lakeward-"))
+    undo.callback(shutil.rmtree, scratch, ignore_errors=True)
+    return scratch
 
 
 def _storage_settings(settings: Settings, warehouse: Path, scratch: Path) -> StorageSettings:

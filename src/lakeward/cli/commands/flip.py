@@ -14,10 +14,10 @@ from lakeward.cli.confirm import confirm
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 from lakeward.cli.text import table
+from lakeward.migration.options import Options
 
 if TYPE_CHECKING:
     from lakeward.migration.flip import FlipStatus, StageState, Step
-    from lakeward.migration.stage import Options
 
 ToOption = Annotated[
     str | None,
@@ -189,8 +189,6 @@ def _typed(name: str, confirmed: str | None) -> str:
 
 
 def _options(rows_per_second: int | None = None, max_lag: int | None = None, confirmed: str | None = None) -> Options:
-    from lakeward.migration.stage import Options
-
     given = {"rows_per_second": rows_per_second, "max_lag": max_lag, "confirmed": confirmed}
     return Options(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
-from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 
-from lakeward.control.deciding import VERSIONLESS_KINDS
 from lakeward.control.records import ArmVersion, Claim, Counts
 from lakeward.control.retention import Retention
 from lakeward.errors import CatalogError, ConflictError, StorageError, UnknownVersion
@@ -32,19 +30,14 @@ from lakeward.storage.arms.iceberg.adoption import Adoption
 from lakeward.storage.arms.iceberg.compaction import Compactor, gathered, rewritten
 from lakeward.storage.arms.iceberg.deletes import local_path
 from lakeward.storage.arms.iceberg.delta import differing
-from lakeward.storage.arms.iceberg.files import RollingWriter
 from lakeward.storage.arms.iceberg.foreign import head_of
 from lakeward.storage.arms.iceberg.foreign_rows import ForeignRows
 from lakeward.storage.arms.iceberg.merge import Merge
-from lakeward.storage.arms.iceberg.producers import Appends, Change, ParentMoved, Replaces
+from lakeward.storage.arms.iceberg.producers import ParentMoved
 from lakeward.storage.arms.iceberg.replay import Replay
 from lakeward.storage.arms.iceberg.scans import DELETED_ROWS, PATTERN, FileScan, plan
-from lakeward.storage.arms.iceberg.tables import (
-    BUILD_PROPERTY,
-    DATASET_PROPERTY,
-    VERSION_PROPERTY,
-    Tables,
-)
+from lakeward.storage.arms.iceberg.snapshots import Snapshots
+from lakeward.storage.arms.iceberg.tables import Tables
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.arms.iceberg.upkeep import EXPIRE_EVERY, Upkeep, removable
 from lakeward.storage.duck import SOURCE
@@ -64,15 +57,6 @@ MERGE_TRIES = 3
 """How often the rows of a keyed write are matched anew, because another engine compacted them meanwhile."""
 
 
-@dataclass(frozen=True)
-class _Written:
-    """A prepared snapshot, the one that it goes on from, and its number of new rows."""
-
-    snapshot: int
-    parent: int
-    rows: int
-
-
 class IcebergArm(StorageArm):
     """Rows in a native Apache Iceberg table."""
 
@@ -86,6 +70,7 @@ class IcebergArm(StorageArm):
         self._adoption = Adoption(self._tables, self._foreign, context.ledger)
         self._faults = context.faults
         self._target_file_bytes = context.settings.target_file_bytes
+        self._snapshots = Snapshots(self._tables, self._adoption, self._target_file_bytes, context.faults)
         self._retention = Retention(context.database, context.settings.retained_versions)
         self._compactor = Compactor(context.duck, context.faults)
         self._gathered: dict[int, Gathered] = {}
@@ -97,7 +82,7 @@ class IcebergArm(StorageArm):
         if task.policy is not None:
             return self._compact(task, task.policy)
         if task.adopts is not None:
-            return self._adoption.adopt(task, task.adopts, self._write_adopted)
+            return self._adoption.adopt(task, task.adopts, self._snapshots.write_adopted)
         task, loaded, parent = self._adoption.open(task)
         transaction = task.transaction
         copied = transaction.verb == "copy"
@@ -109,7 +94,7 @@ class IcebergArm(StorageArm):
             transaction.version,
         )
         rows = batches if copied else (counter.number(batch) for batch in batches)
-        written = self._write(task, loaded, parent, rows, replaces=replaces)
+        written = self._snapshots.write(task, loaded, parent, rows, replaces=replaces)
         kept = 0 if replaces else transaction.parent_row_count
         added, unchanged = (0, written.rows) if copied else (written.rows, 0)
         return Prepared(
@@ -131,55 +116,6 @@ class IcebergArm(StorageArm):
             iceberg_namespace=tuple(loaded.name()[:-1]),
         )
 
-    def _write(
-        self,
-        task: WriteTask,
-        loaded: Table,
-        parent: int,
-        rows: Iterable[pa.RecordBatch],
-        *,
-        replaces: bool,
-        written_with: int | None = None,
-    ) -> _Written:
-        """Write rows that have their identity columns to data files, and those into a snapshot on a branch."""
-        what = f"dataset {task.table.name}"
-        writer = RollingWriter(
-            loaded, f"{task.transaction.version:08d}", self._target_file_bytes, what, task.table.schema
-        )
-        writer.write_all(rows, task.check)
-        self._faults.at("prepare:files")
-        change = Replaces(writer.files) if replaces else Appends(writer.files)
-        snapshot, start = self._commit(task, loaded, parent, change, written_with)
-        return _Written(snapshot, start, writer.rows)
-
-    def _write_adopted(
-        self, task: WriteTask, loaded: Table, parent: int, rows: Iterable[pa.RecordBatch], written_with: int
-    ) -> tuple[int, int]:
-        written = self._write(task, loaded, parent, rows, replaces=True, written_with=written_with)
-        return written.snapshot, written.parent
-
-    def _commit(
-        self, task: WriteTask, loaded: Table, parent: int, change: Change, written_with: int | None = None
-    ) -> tuple[int, int]:
-        """Make a snapshot on the version's branch; return it, and the one that it goes on from."""
-        transaction, table, namespace = task.transaction, task.table, tuple(loaded.name()[:-1])
-        found = branches.prepare(
-            lambda: self._tables.load_at(table, namespace),
-            table,
-            transaction.version,
-            parent,
-            change,
-            properties={
-                DATASET_PROPERTY: str(table.uid),
-                VERSION_PROPERTY: str(transaction.version),
-                BUILD_PROPERTY: str(transaction.build_id),
-            },
-            accept=self._adoption.accept(table, transaction.version, written_with),
-            number=transaction.id if transaction.kind in VERSIONLESS_KINDS else None,
-        )
-        self._faults.at("prepare:committed")
-        return found
-
     def _merge(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared | NothingToWrite:
         """Write by key: what changes goes into new files and delete files, and those into one snapshot on a branch."""
         verb = verb_named(task.transaction.verb)
@@ -195,7 +131,7 @@ class IcebergArm(StorageArm):
                 if isinstance(merged, NothingToWrite):
                     return merged
                 try:
-                    snapshot, start = self._commit(task, loaded, parent, merged.change)
+                    snapshot, start = self._snapshots.commit(task, loaded, parent, merged.change)
                 except ParentMoved:
                     # Another engine compacted what was matched: the positions are of files that are there no more.
                     continue
@@ -224,7 +160,7 @@ class IcebergArm(StorageArm):
         with self._duck.session() as connection:
             change = Replay(connection, task, loaded, parent, self._target_file_bytes, self._faults).run(difference)
         try:
-            snapshot, start = self._commit(task, loaded, parent, change)
+            snapshot, start = self._snapshots.commit(task, loaded, parent, change)
         except ParentMoved as error:
             raise ConflictError(
                 f"dataset {task.table.name}: another engine compacted its Iceberg table meanwhile",
@@ -341,7 +277,7 @@ class IcebergArm(StorageArm):
             return NothingToWrite()
         files, rows = self._compactor.rewrite(loaded, task.table, work, task.transaction.version, task.check)
         try:
-            snapshot, start = self._commit(task, loaded, parent, work.change(files))
+            snapshot, start = self._snapshots.commit(task, loaded, parent, work.change(files))
         except ParentMoved:
             return NothingToWrite()  # another engine has just compacted it
         return work.prepared(task.transaction, rows, snapshot, start)
