@@ -92,8 +92,10 @@ def scan(
     """Return every raw access to the tables at or below a path, by file and line.
 
     Example:
-        >>> scan("src", ["shop.order_rows"], allow=["storage/**"])  # doctest: +SKIP
-        [Access(file='report.py', line=12, kind='select', table='shop.order_rows', snippet='...')]
+        >>> Path("report.sql").write_text("-- By day\\nSELECT day, sum(amount) FROM order_rows GROUP BY day")
+        62
+        >>> scan("report.sql", ["shop.order_rows"])[0].line
+        2
 
     See `survey` for the arguments and for what is raised.
     """
@@ -228,7 +230,7 @@ class _Surveyor:
             else:
                 encoding = "utf-8-sig"
             text = content.decode(encoding)
-        except (SyntaxError, UnicodeDecodeError):
+        except (SyntaxError, ValueError, LookupError):
             self._warn(file, "is not UTF-8, nor in the encoding that it names: read as Latin-1")
             text = content.decode("latin-1")
         return text.replace("\r\n", "\n").replace("\r", "\n")

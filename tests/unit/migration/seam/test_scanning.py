@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import random
 from pathlib import Path
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakeward.errors import UnknownObject, UsageError
-from lakeward.migration.seam import scan, survey
+from lakeward.migration.seam import scan, scanning, survey
 from lakeward.migration.seam.scanning import MAX_BYTES
 
 
@@ -164,6 +165,7 @@ PYTHON: dict[str, tuple[str | bytes, str]] = {
     ),
     "SQL comments": ("x = 'SELECT 1 -- FROM dataset_rows\\n FROM y'", ""),
     "an encoding": (b"# -*- coding: latin-1 -*-\nx = '\xe9' 'dataset_rows'\n", ""),
+    "an encoding of no text": (b"# coding: rot13\nx = 'dataset_rows'\n", "2 name"),
     "an encoding, with a name": (b"# -*- coding: latin-1 -*-\nx = '\xe9', 'dataset_rows'\n", "2 name"),
     "Windows": ("# x\r\n\r\nx = '''\r\nTRUNCATE dataset_rows'''\r\n", "4 truncate"),
 }
@@ -197,6 +199,12 @@ OTHERS: dict[str, tuple[str | bytes, str]] = {
 def test_other_languages(tmp_path: Path, name: str) -> None:
     content, wanted = OTHERS[name]
     assert found(tmp_path, name, content) == wanted
+
+
+def test_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = doctest.testmod(scanning)
+    assert ran.attempted == 2 and not ran.failed
 
 
 def test_other_tables(tmp_path: Path) -> None:
