@@ -138,8 +138,9 @@ def test_the_tables_are_those_of_the_code(folder: Path) -> None:
     assert sorted(first_cells("## Strategies")) == sorted(strategy_classes())
     assert sorted(first_cells("## Expectations")) == sorted(expectation_classes())
     for kind in expectation_classes().values():
+        # A further table on the page says what each of them reads.
         table = PAGE[PAGE.index("## Expectations") :]
-        [line] = [line for line in table.splitlines() if line.startswith(f"| `{kind.name}` |")]
+        line = next(line for line in table.splitlines() if line.startswith(f"| `{kind.name}` |"))
         keys = set(re.findall(r"`(\w+)`", line.split("|")[2]))
         assert {key for key in kind.model_fields if key not in ("on_fail", "at_least")} == keys
     keys = {field.alias or name for name, field in OutputSpec.model_fields.items()}
