@@ -46,6 +46,7 @@ _VERBS = frozenset(
 _ANY_VERB = re.compile(rf"\b(?:{'|'.join(sorted(_VERBS))})\b", re.IGNORECASE)
 _FIRST_WORDS = _VERBS | {"with", "("}
 _STRINGS = frozenset(kind for kind in TokenType if kind.name.endswith("_STRING") or kind is TokenType.STRING)
+_DOT = [TokenType.DOT]
 _NAMES = frozenset((TokenType.VAR, TokenType.IDENTIFIER))
 
 # Fields of `str.format`, f-strings, JavaScript, Ruby and shell; of `%`; in that order.
@@ -169,12 +170,9 @@ def _is_known(statement: Sequence[Token], index: int) -> bool:
 
 def _without_qualifiers(statement: Sequence[Token], candidates: list[tuple[int, str]]) -> list[tuple[int, str]]:
     """Leave out `name` in `name.column`, if the same text names the table elsewhere."""
-    plain = [
-        (index, table)
-        for index, table in candidates
-        if index + 1 == len(statement) or statement[index + 1].token_type is not TokenType.DOT
-    ]
-    return plain or candidates
+    ends = {index for index, _ in candidates if [each.token_type for each in statement[index + 1 : index + 2]] != _DOT}
+    named = {table for index, table in candidates if index in ends}
+    return [(index, table) for index, table in candidates if index in ends or table not in named]
 
 
 def _verb(before: Sequence[Token], otherwise: str) -> str:

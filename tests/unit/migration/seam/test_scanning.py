@@ -212,6 +212,8 @@ def test_other_tables(tmp_path: Path) -> None:
     assert found(tmp_path, "a.sql", content, "app.users") == "1 select"
     assert found(tmp_path, "a.sql", content, "users", "rows") == "1 select, 1 select, 1 select"
     assert found(tmp_path, "a.sql", content, '"my table"') == "2 select"
+    part = "FROM users u JOIN ON users.a = rows.a AND users.b"
+    assert found(tmp_path, "a.sql", part, "users", "rows") == "1 text, 1 text"
     for wrong in ("", "a.b.c", ".b", "a.", "a b"):
         with pytest.raises(UsageError, match="is not a table's name"):
             scan(tmp_path, [wrong])
