@@ -96,7 +96,7 @@ class ExpectationResults:
     def of_rows(self, dataset_id: int, version: int) -> list[ExpectationResult]:
         """Return what was found in the rows of a committed version, in the order of its expectations.
 
-        Those of a copy or a compaction were judged with the version before it.
+        Those of a copy, a compaction or a write that no row came for were judged with the version before it.
         """
         rows = self._database.fetch(QUERIES["of_rows"], {"dataset_id": dataset_id, "version": version})
         return [_result(row) for row in rows]

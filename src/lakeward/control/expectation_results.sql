@@ -6,12 +6,13 @@ VALUES (:dataset_id, :version, :position, :kind, :text, :definition, :on_fail, :
         :rows_failed, :observed, :message, CAST(:samples AS jsonb));
 
 -- name: of_rows
--- What was found in the rows of a version. A copy between the arms or a compaction has those of the version before it.
+-- What was found in the rows of a version. A copy between the arms, a compaction and a write that no row came for have
+-- those of the version before them.
 SELECT * FROM lakeward.expectation_results
 WHERE dataset_id = :dataset_id
   AND version = (SELECT version FROM lakeward.dataset_transactions
                  WHERE dataset_id = :dataset_id AND version <= :version AND status = 'committed'
-                   AND (kind = 'write' OR verb IN ('adopt', 'renumber'))
+                   AND (kind = 'write' OR verb IN ('adopt', 'renumber')) AND (rows_in > 0 OR rows_deleted > 0)
                  ORDER BY version DESC LIMIT 1)
 ORDER BY position;
 

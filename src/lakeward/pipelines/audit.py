@@ -44,14 +44,11 @@ class BuildAudit:
 
     def guard(self, output: Output, expected: Expected, apart: Apart | None = None) -> Output:
         """Return the output so that it is judged before it is decided. Every output of the build goes through this."""
-        bounds = KeyBounds(output.dataset.schema)
-        guarded = Guarded(output, expected, apart, bounds)
+        guarded = Guarded(output, expected, apart, KeyBounds(output.dataset.schema))
         self._guarded.append(guarded)
         return replace(
             output,
-            rows=(lambda: bounds.over(output.rows()))
-            if any(each.meets for each in expected.expectations)
-            else output.rows,
+            rows=guarded.incoming,
             opened=partial(self._opened, guarded),
             audit=partial(self._prepared, guarded),
             audit_nothing=partial(self._arrived),

@@ -166,6 +166,8 @@ class Expectation(SpecModel, ABC):
     """The key that a value stands for which is no mapping, as in `not_null: [id]`."""
     alone: ClassVar[bool] = False
     """Whether its name alone is enough."""
+    of_rows: ClassVar[bool] = False
+    """Whether it is about rows, so that there is nothing to judge where a build has none for the output."""
     judges_rows: ClassVar[bool] = False
     """Whether each row holds or fails by itself, so that bad ones can be told from good ones."""
 
@@ -250,6 +252,7 @@ class RowExpectation(Expectation):
     `at_least` is the share of rows that has to hold; `nulls` says whether a row holds of which that is unknown.
     """
 
+    of_rows = True
     judges_rows = True
 
     at_least: Share = 1
@@ -280,9 +283,9 @@ class RowExpectation(Expectation):
 
     def judge(self, found: Found) -> Verdict:
         """See `Expectation.judge`. Counts are compared, not shares, which would have to be rounded."""
-        failed = int(found.values["failed"])
         if not found.rows:
             return Verdict(VACUOUS, "vacuous, 0 rows")
+        failed = int(found.values["failed"])
         share = exact(self.at_least)
         if failed <= found.rows * (1 - share):
             return Verdict(PASSED, f"{failed:,} of {found.rows:,} rows fail" if failed else "all rows hold", failed)

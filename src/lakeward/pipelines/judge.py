@@ -35,6 +35,9 @@ from lakeward.types.quoting import duckdb_name
 _BEFORE = "before"
 """What SQL calls the rows of the version before."""
 
+_NOTHING = Found(0, {}, lambda: None)
+"""What no rows give."""
+
 SAMPLES = 5
 """At most so many rows that fail are shown for one expectation."""
 
@@ -67,14 +70,16 @@ class Judge:
         Raises:
             ComputeError: what is expected can't be computed.
         """
-        parted = self.expected.parted
-        judged = {at: each for at, each in enumerate(self.expected.expectations) if at not in parted}
+        found = {at: self.of_the_parted(at) for at in self.expected.parted}
+        if self.guarded.without_rows:
+            rows = {at for at, each in enumerate(self.expected.expectations) if each.of_rows}
+            found |= dict.fromkeys(rows - found.keys(), _NOTHING)
+        judged = {at: each for at, each in enumerate(self.expected.expectations) if at not in found}
         known = {at: self.known(each) for at, each in judged.items()}
         extents = {at: each.extent(known[at], self.scope) for at, each in judged.items()}
         new = {at: each for at, each in judged.items() if extents[at] is Extent.NEW}
         measured = self.of_new(new, known)
         measured.update((at, {}) for at in judged if extents[at] is Extent.NONE)
-        found = {at: self.of_the_parted(at) for at in parted}
         for at, values in measured.items():
             whole = judged[at].whole(known[at], values)
             if whole is not None:

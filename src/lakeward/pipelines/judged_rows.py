@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -36,6 +36,8 @@ class Guarded:
     bounds: KeyBounds
     transaction: OpenTransaction | None = None
     prepared: PreparedVersion | None = None
+    rows_in: int = 0
+    """How many rows came for it so far."""
     results: list[ExpectationResult] = field(default_factory=list)
 
     @property
@@ -49,6 +51,23 @@ class Guarded:
         """The version that it would get; where nothing was written, one that will not be."""
         assert self.transaction is not None, "it is opened before anything is prepared"
         return self.prepared.where.version if self.prepared is not None else self.transaction.version
+
+    @property
+    def without_rows(self) -> bool:
+        """Whether no row came and none went: the rows are those of the version before."""
+        return not self.rows_in and (self.prepared is None or not self.prepared.counts.deleted)
+
+    def incoming(self) -> pa.RecordBatchReader:
+        """Return the output's rows, and look at them as they go by."""
+        rows = self.output.rows()
+        if any(each.meets for each in self.expected.expectations):
+            rows = self.bounds.over(rows)
+        return pa.RecordBatchReader.from_batches(rows.schema, self._counted(rows))
+
+    def _counted(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            self.rows_in += batch.num_rows
+            yield batch
 
     def known(self, found: ExpectationResult | None) -> Known:
         """Return what one expectation can go on from.

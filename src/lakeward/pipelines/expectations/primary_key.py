@@ -28,6 +28,7 @@ class PrimaryKey(Expectation):
     name = "primary_key"
     alone = True
     meets = True
+    of_rows = True
 
     def checked(self, path: Path, origin: Origin) -> Expectation:
         """See `Expectation.checked`. Of two rows with one key, nothing says which is the bad one."""
@@ -85,9 +86,9 @@ class PrimaryKey(Expectation):
 
     def judge(self, found: Found) -> Verdict:
         """See `Expectation.judge`."""
-        nulls, repeated = int(found.values["nulls"]), int(found.values["repeated"])
         if not found.rows:
             return Verdict(VACUOUS, "vacuous, 0 rows")
+        nulls, repeated = int(found.values["nulls"]), int(found.values["repeated"])
         if nulls or repeated:
             what = [f"{repeated:,} of {found.rows:,} rows have a key that another one has"] if repeated else []
             what += [f"{nulls:,} of {found.rows:,} rows have no key"] if nulls else []

@@ -220,11 +220,38 @@ def test_x01_zero_rows_pass_as_vacuous_or_have_no_data_and_no_row_count(scene: S
 
 
 def test_x01_an_empty_delta_window_is_told_from_rows_that_hold(scene: Scene) -> None:
-    scene.expect("not_null: [id]", 'value: {sql: "avg(v)", min: 0}', strategy="append_always", sql=_POSITIVE)
+    """Its rows are none, and what was found in the version that stays is what the next delta goes on from."""
+    expectations = (
+        "primary_key",
+        'row: {check: "v < 3", on_fail: warn}',
+        'value: {sql: "avg(v)", min: 0}',
+        "row_count: {min: 3}",
+        "relationship: {columns: [id], dataset: main.raw.orders, key: [id]}",
+    )
+    scene.expect(*expectations, strategy="append_always", sql=_POSITIVE)
     scene.build()
-    scene.write((4, -4.0, None))
+    for number in (4, 5):
+        scene.write((number, -4.0, None))
+        assert scene.build().transactions[0].rows_in == 0
+        assert scene.outcomes() == {
+            "primary_key": ("vacuous", 0, 0),
+            "row": ("vacuous", 0, 0),
+            "value": ("passed", 3, 0),
+            "row_count": ("passed", 3, 0),
+            "relationship": ("vacuous", 0, 0),
+        }
+        assert scene.results()[0].message == "vacuous, 0 rows"
+    scene.write((6, 1.0, None))
     scene.build()
-    assert [(each.outcome, each.rows_checked) for each in scene.results()] == [("passed", 3), ("passed", 3)]
+    assert scene.outcomes()["primary_key"] == ("passed", 4, 0)
+    assert scene.outcomes()["row"] == ("failed", 4, 1)
+
+
+def test_x01_rows_that_change_nothing_are_no_empty_window(scene: Scene) -> None:
+    scene.expect("not_null: [id]", strategy="snapshot_replace")
+    scene.build()
+    scene.build(full=True)
+    assert scene.outcomes() == {"not_null": ("passed", 3, 0)}
 
 
 def test_x01_a_version_that_was_emptied_by_request(scene: Scene) -> None:
