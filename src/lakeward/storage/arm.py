@@ -261,6 +261,19 @@ class StorageArm(ABC):
     def digest(self, table: TableRef, version: ArmVersion) -> Digest:
         """Compute the digest of one version from the rows themselves."""
 
+    def part_digests(
+        self, table: TableRef, version: ArmVersion, width: int, where: Filter | None = None
+    ) -> dict[int, Digest]:
+        """Compute the digests of the parts that have rows; row `__row_index` is in part `__row_index // width`.
+
+        Args:
+            table: the dataset.
+            version: which version.
+            width: how many positions a part has.
+            where: only rows of these positions, see `within`; None: all.
+        """
+        raise UsageError(f"the {self.name} arm is no mirror")
+
     @abstractmethod
     def publish(self, table: TableRef, version: ArmVersion) -> None:
         """Show a committed version to engines that read the arm directly.

@@ -99,11 +99,24 @@ class Conjunct:
 
 @dataclass(frozen=True)
 class Filter:
-    """A checked predicate: DuckDB SQL over the dataset's columns, the columns that it reads, and its simple parts."""
+    """A checked predicate: DuckDB SQL over the dataset's columns, the columns that it reads, and its simple parts.
+
+    `spans` are ranges of `__row_index`, from the first up to before the second; a row in none of them can't be wanted.
+    None: any can.
+    """
 
     sql: str
     columns: tuple[str, ...]
     conjuncts: tuple[Conjunct, ...]
+    spans: tuple[tuple[int, int], ...] = ()
+
+
+def within(spans: Sequence[tuple[int, int]]) -> Filter:
+    """Return the filter of the rows whose `__row_index` is in one of some ranges, each up to before its end."""
+    each = " OR ".join(f"({ROW_INDEX} >= {start:d} AND {ROW_INDEX} < {end:d})" for start, end in spans)
+    least, most = min(start for start, _ in spans), max(end for _, end in spans)
+    conjuncts = (Conjunct(ROW_INDEX, ">=", least), Conjunct(ROW_INDEX, "<", most))
+    return Filter(each, (ROW_INDEX,), conjuncts, tuple(spans))
 
 
 def parse_filter(text: str, schema: Schema, dataset: str) -> Filter:

@@ -77,10 +77,11 @@ EMPTY = Digest(0, 0, 0)
 """The digest of no rows."""
 
 
-def row_text_duckdb(schema: Schema) -> str:
-    """Return the DuckDB expression of a row's canonical text."""
-    pieces = [piece for column in schema.columns for piece in digest_pieces(column.type, duckdb_name(column.name))]
-    return joined(pieces)
+def row_text_duckdb(schema: Schema, relation: str | None = None) -> str:
+    """Return the DuckDB expression of the canonical text of a row, of the relation so called if there are several."""
+    prefix = f"{relation}." if relation is not None else ""
+    names = [(column.type, prefix + duckdb_name(column.name)) for column in schema.columns]
+    return joined([piece for type_, name in names for piece in digest_pieces(type_, name)])
 
 
 def row_hash_duckdb(schema: Schema) -> str:
@@ -89,17 +90,20 @@ def row_hash_duckdb(schema: Schema) -> str:
     return f"CAST('0x' || md5({row_text_duckdb(schema)}) AS UHUGEINT)"
 
 
-def duckdb_digest_sql(schema: Schema, source_sql: str) -> str:
+def duckdb_digest_sql(schema: Schema, source_sql: str, part: str | None = None) -> str:
     """Return the DuckDB query of the digest, one row for `Digest.of_row`.
 
     Args:
         schema: the business columns.
         source_sql: a query that yields at least those columns, in their DuckDB types. It comes from our own code.
+        part: an expression over the source: one digest for each of its values, one row each, the value before it.
     """
+    first, groups = ("", "") if part is None else ("part, ", " GROUP BY part")
+    marked = "" if part is None else f"{part} AS part, "
     return (
-        "SELECT count(*), coalesce(sum(CAST(hash >> 64 AS UBIGINT)), 0), "
+        f"SELECT {first}count(*), coalesce(sum(CAST(hash >> 64 AS UBIGINT)), 0), "
         "coalesce(sum(CAST(hash & 18446744073709551615::UHUGEINT AS UBIGINT)), 0) "
-        f"FROM (SELECT {row_hash_duckdb(schema)} AS hash FROM ({source_sql}) AS source) AS hashes"
+        f"FROM (SELECT {marked}{row_hash_duckdb(schema)} AS hash FROM ({source_sql}) AS source) AS hashes{groups}"
     )
 
 
@@ -146,7 +150,9 @@ def postgres_row_hash(schema: Schema, data: sql.Composable) -> sql.Composed:
     )
 
 
-def postgres_digest_sql(schema: Schema, source: sql.Composable, data: str = "data") -> sql.Composed:
+def postgres_digest_sql(
+    schema: Schema, source: sql.Composable, data: str = "data", part: sql.Composable | None = None
+) -> sql.Composed:
     """Return the Postgres query of the digest, one row for `Digest.of_row`.
 
     Postgres spreads it over parallel workers where the source allows that.
@@ -155,15 +161,19 @@ def postgres_digest_sql(schema: Schema, source: sql.Composable, data: str = "dat
         schema: the business columns.
         source: a query that yields the rows' documents as a jsonb column.
         data: the name of that column.
+        part: an expression over the source: one digest for each of its values, one row each, the value before it.
     """
     column = sql.Identifier(data)
     fields = [(column_.type, stored_column(column, column_.name)) for column_ in schema.columns]
+    marked = sql.SQL("") if part is None else sql.SQL("{} AS part, ").format(part)
+    first, groups = (sql.SQL(text if part is not None else "") for text in ("part, ", " GROUP BY part"))
     # Each `OFFSET '0'` keeps the planner from copying an expression into every place that uses it. Quoted, because the
     # planner takes a bare 0, which is no bigint yet, for a real offset and then plans without parallel workers.
     # `#> '{}'` returns the document unpacked, once instead of once per column.
     return sql.SQL(
-        "SELECT count(*), coalesce(sum(hash::bit(64)::bigint), 0), coalesce(sum((hash << 64)::bit(64)::bigint), 0) "
-        "FROM (SELECT ('x' || md5({text}))::bit(128) AS hash "
-        "FROM (SELECT {data} #> '{{}}' AS {data} FROM ({source}) AS source OFFSET '0') AS documents "
-        "OFFSET '0') AS hashes"
-    ).format(text=digest_stored(fields), data=column, source=source)
+        "SELECT {first}count(*), coalesce(sum(hash::bit(64)::bigint), 0), "
+        "coalesce(sum((hash << 64)::bit(64)::bigint), 0) "
+        "FROM (SELECT {first}('x' || md5({text}))::bit(128) AS hash "
+        "FROM (SELECT {marked}{data} #> '{{}}' AS {data} FROM ({source}) AS source OFFSET '0') AS documents "
+        "OFFSET '0') AS hashes{groups}"
+    ).format(text=digest_stored(fields), data=column, source=source, marked=marked, first=first, groups=groups)

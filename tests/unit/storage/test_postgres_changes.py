@@ -13,7 +13,7 @@ from psycopg import sql
 import lakeward
 from lakeward.control.records import ArmVersion
 from lakeward.storage.arms.postgres_changes import come_rows, gone_rows
-from lakeward.storage.arms.postgres_rows import _visible
+from lakeward.storage.arms.postgres_seen import visible_rows
 from lakeward.storage.table import table_ref
 
 ROWS, CHANGED = 20_000, 200
@@ -61,7 +61,7 @@ def test_the_rows_of_a_delta_are_found_by_an_index(
             "until": gone_rows(ref, old, new),
             "version": come_rows(ref, old, new),
             # What `read(since=1)` reads.
-            "dataset_rows_version": _visible(ref, new, 1),
+            "dataset_rows_version": visible_rows(ref, new, 1),
         }
         for index, query in queries.items():
             explained = sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) {}").format(query)

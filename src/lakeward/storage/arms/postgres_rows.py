@@ -34,19 +34,20 @@ from lakeward.storage.arm import (
 from lakeward.storage.arms.adbc_pool import AdbcPool
 from lakeward.storage.arms.postgres_changes import come_rows, gone_rows
 from lakeward.storage.arms.postgres_copy import copy_rows
+from lakeward.storage.arms.postgres_digests import digest_of, part_digests_of
 from lakeward.storage.arms.postgres_merge import RowMerge
 from lakeward.storage.arms.postgres_replay import mark_gone
-from lakeward.storage.arms.postgres_seen import seen_rows
+from lakeward.storage.arms.postgres_seen import in_spans, visible_rows
 from lakeward.storage.arms.postgres_upkeep import RowUpkeep
 from lakeward.storage.duck import BATCH_BYTES, SOURCE, as_schema
-from lakeward.storage.filters import Conjunct, quote_identifier, quote_list
+from lakeward.storage.filters import Filter, quote_identifier, quote_list
 from lakeward.storage.identity import IDENTITY_FIELDS, IdentityCounter, with_identity
 from lakeward.storage.leftovers import Leftover, TidyTask
 from lakeward.storage.pump import prefetched
 from lakeward.storage.staged_batch import key_columns
 from lakeward.storage.table import TableRef
 from lakeward.storage.verbs import KEYED
-from lakeward.types.digest import Digest, postgres_digest_sql
+from lakeward.types.digest import Digest
 from lakeward.types.jsonb import decode, encode_sql, read_columns, unpacked
 from lakeward.types.key_number import key_number_duckdb
 from lakeward.types.schema import CREATED_AT, IDENTITY_COLUMNS, ROW_ID, ROW_INDEX, VERSION, Schema
@@ -122,14 +123,14 @@ class PostgresRowsArm(StorageArm):
         target = arrow_schema(wanted)
         target = with_identity(target) if scan.identity else target
         if scan.where is None:
-            return self._select(table, version, scan.since, wanted, identity, target, ())
+            return self._select(table, version, scan.since, wanted, identity, target, None)
         extra = [name for name in scan.where.columns if name not in (*wanted.names, *identity)]
         read = table.schema.select([*wanted.names, *(name for name in extra if name not in IDENTITY_COLUMNS)])
         read_identity = tuple(name for name in IDENTITY_COLUMNS if name in identity or name in extra)
         everything = pa.schema(
             [*arrow_schema(read), *(field for field in IDENTITY_FIELDS if field.name in read_identity)]
         )
-        rows = self._select(table, version, scan.since, read, read_identity, everything, scan.where.conjuncts)
+        rows = self._select(table, version, scan.since, read, read_identity, everything, scan.where)
         select = quote_list([*wanted.names, *identity])
         query = f"SELECT {select} FROM {quote_identifier(SOURCE)} WHERE {scan.where.sql}"
         return self._duck.stream(query, target, {SOURCE: rows}, scan.where)
@@ -150,14 +151,14 @@ class PostgresRowsArm(StorageArm):
 
     def digest(self, table: TableRef, version: ArmVersion) -> Digest:
         """Compute the digest inside Postgres, by parallel workers where the server has them."""
-        statement = postgres_digest_sql(table.schema, _visible(table, version, None))
-        with self._database.driver() as connection, connection.transaction():
-            # For this transaction only, so that it works behind a pooler. A hash of every row is worth two workers even
-            # on a table that the planner thinks small.
-            connection.execute("SET LOCAL max_parallel_workers_per_gather = 2")
-            row = connection.execute(statement).fetchone()
-        assert row is not None
-        return Digest.of_row(row)
+        return digest_of(self._database, table, visible_rows(table, version, None))
+
+    def part_digests(
+        self, table: TableRef, version: ArmVersion, width: int, where: Filter | None = None
+    ) -> dict[int, Digest]:
+        """Compute them inside Postgres in one pass over the dataset's rows."""
+        rows = visible_rows(table, version, None, in_spans(where))
+        return part_digests_of(self._database, table, rows, width)
 
     def publish(self, table: TableRef, version: ArmVersion) -> None:
         """Do nothing: readers find the version through the ledger."""
@@ -258,8 +259,9 @@ class PostgresRowsArm(StorageArm):
         columns: Schema,
         identity: Sequence[str],
         target: pa.Schema,
-        conjuncts: Sequence[Conjunct],
+        wanted: Filter | None,
     ) -> pa.RecordBatchReader:
+        conjuncts = wanted.conjuncts if wanted is not None else ()
         where: list[sql.Composable] = [
             _INTEGER.format(
                 name=sql.Literal(conjunct.column),
@@ -276,7 +278,7 @@ class PostgresRowsArm(StorageArm):
             for conjunct in conjuncts
             if conjunct.column in _IDENTITY_SQL
         ]
-        rows = _visible(table, version, since, counters)
+        rows = visible_rows(table, version, since, [*counters, *in_spans(wanted)])
         return self._stream(table, (version,), rows, columns, identity, target, where)
 
     def _stream(
@@ -382,13 +384,3 @@ def _chunks(batches: pa.RecordBatchReader) -> Iterator[list[pa.RecordBatch]]:
             chunk, rows, size = [], 0, 0
     if chunk:
         yield chunk
-
-
-def _visible(
-    table: TableRef, version: ArmVersion, since: int | None, more: Sequence[sql.Composable] = ()
-) -> sql.Composable:
-    """Return a query of the rows that are seen at a version and meet `more` conditions."""
-    # A row that was written after `since` became visible after it, too: the index finds it.
-    first = max(version.base_version, 0 if since is None else since + 1)
-    origin = [] if since is None else [sql.SQL("(origin IS NULL OR origin > {})").format(sql.Literal(since))]
-    return seen_rows(table.dataset_id, first, version.version, [*origin, *more])

@@ -10,6 +10,10 @@ from collections.abc import Sequence
 
 from psycopg import sql
 
+from lakeward.control.records import ArmVersion
+from lakeward.storage.filters import Filter
+from lakeward.storage.table import TableRef
+
 _SEEN = sql.SQL(
     "SELECT * FROM lakeward.dataset_rows WHERE {conditions} AND until IS NULL "
     "UNION ALL SELECT * FROM lakeward.dataset_rows WHERE {conditions} AND until > {version}"
@@ -31,3 +35,24 @@ def seen_rows(dataset_id: int, first: int, version: int, more: Sequence[sql.Comp
         *more,
     ]
     return _SEEN.format(conditions=sql.SQL(" AND ").join(conditions), version=sql.Literal(version))
+
+
+def visible_rows(
+    table: TableRef, version: ArmVersion, since: int | None, more: Sequence[sql.Composable] = ()
+) -> sql.Composed:
+    """Return a query of the rows that are seen at a version, were written after `since`, and meet `more` conditions."""
+    # A row that was written after `since` became visible after it, too: the index finds it.
+    first = max(version.base_version, 0 if since is None else since + 1)
+    origin = [] if since is None else [sql.SQL("(origin IS NULL OR origin > {})").format(sql.Literal(since))]
+    return seen_rows(table.dataset_id, first, version.version, [*origin, *more])
+
+
+def in_spans(where: Filter | None) -> list[sql.Composable]:
+    """Return the condition that a row's position is in one of a filter's spans; none if it has no spans."""
+    if where is None or not where.spans:
+        return []
+    spans = [
+        sql.SQL("row_index >= {} AND row_index < {}").format(sql.Literal(start), sql.Literal(end))
+        for start, end in where.spans
+    ]
+    return [sql.SQL("({})").format(sql.SQL(" OR ").join(spans))]

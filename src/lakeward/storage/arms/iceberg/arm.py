@@ -41,7 +41,7 @@ from lakeward.storage.arms.iceberg.tables import Tables
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.arms.iceberg.upkeep import EXPIRE_EVERY, Upkeep, removable
 from lakeward.storage.duck import SOURCE
-from lakeward.storage.filters import quote_identifier, quote_list
+from lakeward.storage.filters import Filter, quote_identifier, quote_list
 from lakeward.storage.foreign_head import ForeignHead, Survey
 from lakeward.storage.identity import IdentityCounter, with_identity
 from lakeward.storage.leftovers import Leftover, Rewriting, TidyTask
@@ -50,7 +50,7 @@ from lakeward.storage.staged_batch import StagedBatch
 from lakeward.storage.table import TableRef
 from lakeward.storage.verbs import KEYED, verb_named
 from lakeward.types.digest import EMPTY, Digest, duckdb_digest_sql
-from lakeward.types.schema import IDENTITY_COLUMNS, VERSION
+from lakeward.types.schema import IDENTITY_COLUMNS, ROW_INDEX, VERSION
 from lakeward.types.table import arrow_schema
 
 MERGE_TRIES = 3
@@ -219,14 +219,22 @@ class IcebergArm(StorageArm):
     def digest(self, table: TableRef, version: ArmVersion) -> Digest:
         """Compute the digest in DuckDB from the data files."""
         files = self._plan(table, version, set(table.schema.names), Scan(table.schema.names))
-        if files is None:
-            return EMPTY
+        return EMPTY if files is None else Digest.of_row(self._hashed(table, files)[0])
+
+    def part_digests(
+        self, table: TableRef, version: ArmVersion, width: int, where: Filter | None = None
+    ) -> dict[int, Digest]:
+        """Compute them in DuckDB; files and row groups that have no such position are not read."""
+        scan = Scan(table.schema.names, identity=True, where=where)
+        files = self._selected(table, version, scan, DELETED_ROWS)
+        found = [] if files is None else self._hashed(table, files, f"{ROW_INDEX} // {width:d}")
+        return {part: Digest.of_row(sums) for part, *sums in found}
+
+    def _hashed(self, table: TableRef, files: FileScan, part: str | None = None) -> list[tuple[int, ...]]:
         with self._duck.session() as connection:
             for name, rows in files.tables.items():
                 connection.register(name, rows)
-            row = connection.execute(duckdb_digest_sql(table.schema, files.sql)).fetchone()
-        assert row is not None
-        return Digest.of_row(row)
+            return connection.execute(duckdb_digest_sql(table.schema, files.sql, part)).fetchall()
 
     def publish(self, table: TableRef, version: ArmVersion) -> None:
         """Move `main` to the version's snapshot, if it is still where the ledger remembers it."""
@@ -266,6 +274,10 @@ class IcebergArm(StorageArm):
     def tidy(self, task: TidyTask) -> Iterator[Leftover]:
         """Expire snapshots, then remove files that nothing names."""
         return Upkeep(self._tables, self._retention, self._faults).tidy(task)
+
+    def drain(self, task: TidyTask) -> Iterator[Leftover]:
+        """Empty `main`. Files stay for the grace of `maintain`, which then removes them and the table, if unused."""
+        return Upkeep(self._tables, self._retention, self._faults).drain(task)
 
     def _compact(self, task: WriteTask, policy: CompactionPolicy) -> Prepared | NothingToWrite:
         """Rewrite files of the head, if the arm holds that."""
