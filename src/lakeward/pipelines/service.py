@@ -24,7 +24,8 @@ from lakeward.pipelines.latest import fitted_models, latest_models, model_key, p
 from lakeward.pipelines.lineage import Lineage
 from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.one_off import OneOff, RunPlan, RunRequest
-from lakeward.pipelines.plan import ADDED, CHANGED, REMOVED, Plan, make_plan
+from lakeward.pipelines.plan import ADDED, CHANGED, REMOVED, Plan
+from lakeward.pipelines.planner import make_plan
 from lakeward.pipelines.progress import Progress, SharedProgress
 from lakeward.pipelines.project import Project, load_project
 from lakeward.pipelines.registry import Applied, Registry

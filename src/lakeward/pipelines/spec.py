@@ -17,6 +17,7 @@ from lakeward.control.routes import ARM_MODES
 from lakeward.discovery import discover
 from lakeward.errors import LakewardError, SqlError
 from lakeward.pipelines import strategies
+from lakeward.pipelines.cron import check_cron
 from lakeward.pipelines.expectation_spec import read_expectations
 from lakeward.pipelines.node_spec import read_nodes
 from lakeward.pipelines.nodes import Node, SourceNode, SpecModel, SplitNode, TransformNode
@@ -35,6 +36,8 @@ from lakeward.pipelines.spec_checks import (
 )
 from lakeward.pipelines.strategy import Strategy
 from lakeward.types.schema import name_key
+
+_EVERY_MORNING = '"0 6 * * *"'
 
 
 class OutputSpec(SpecModel):
@@ -58,13 +61,15 @@ class OutputSpec(SpecModel):
 class PipelineSpec(SpecModel):
     """A pipeline as it is stored when it is applied.
 
-    `code` has the files of the project that a build runs, by their paths; nobody writes it.
+    `schedule` says when it is to be built, as cron has it; nothing in it changes what a build gives. `code` has the
+    files of the project that a build runs, by their paths; nobody writes it.
     """
 
     pipeline: str
     nodes: dict[str, SerializeAsAny[Node]]
     outputs: list[OutputSpec]
     tags: list[str] = Field(default_factory=list)
+    schedule: str | None = None
     code: dict[str, str] = Field(default_factory=dict)
 
 
@@ -131,7 +136,8 @@ class Pipeline:
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as it is stored; `from_json` reads it back."""
-        return self.spec.model_dump(mode="json", by_alias=True, exclude=None if self.spec.code else {"code"})
+        absent = {key for key in ("schedule", "code") if not getattr(self.spec, key)}
+        return self.spec.model_dump(mode="json", by_alias=True, exclude=absent)
 
     @classmethod
     def from_json(cls, data: dict[str, Any], file: str) -> Pipeline:
@@ -166,7 +172,7 @@ def read_spec(data: dict[str, Any], origin: Origin, problems: Problems | None = 
         SpecError: with everything that is wrong: file and line, the key or value, the nearest right one.
     """
     problems = Problems() if problems is None else problems
-    data, origin = corrected(data, ("pipeline", "nodes", "outputs", "tags"), (), origin, problems)
+    data, origin = corrected(data, ("pipeline", "nodes", "outputs", "tags", "schedule"), (), origin, problems)
     for key in ("pipeline", "nodes", "outputs"):
         if key not in data:
             problems.add(origin.missing((key,)))
@@ -176,11 +182,17 @@ def read_spec(data: dict[str, Any], origin: Origin, problems: Problems | None = 
     tags = data.get("tags", [])
     with problems.collect():
         _check_tags(tags, origin)
+    schedule = None
+    if "schedule" in data:
+        with problems.collect():
+            schedule = _schedule(data["schedule"], origin)
     nodes, readable = read_nodes(data["nodes"], origin, problems) if "nodes" in data else ({}, None)
     outputs = _outputs(data["outputs"], readable, origin, problems) if "outputs" in data else {}
     _check_datasets(nodes, outputs, origin, problems)
     problems.raise_all()
-    spec = PipelineSpec(pipeline=data["pipeline"], nodes=nodes, outputs=list(outputs.values()), tags=list(tags))
+    spec = PipelineSpec(
+        pipeline=data["pipeline"], nodes=nodes, outputs=list(outputs.values()), tags=list(tags), schedule=schedule
+    )
     return Pipeline(spec, origin)
 
 
@@ -195,6 +207,20 @@ def _check_tags(tags: Any, origin: Origin) -> None:
         check_name(tag, "tag", ("tags", index), origin)
         if tag in tags[:index]:
             raise origin.error(f"tag {tag!r} stands twice", ("tags", index), next_step="keep one of them")
+
+
+def _schedule(text: Any, origin: Origin) -> str:
+    """Return a schedule in its one form."""
+    try:
+        if not isinstance(text, str):
+            raise ValueError("it should be text")
+        return check_cron(text)
+    except ValueError as error:
+        raise origin.error(
+            f"'schedule' is {shown(text)}, which is no time of cron: {error}",
+            ("schedule",),
+            next_step=f"write {origin.written(('schedule',), _EVERY_MORNING)}: minute, hour, day, month, weekday",
+        ) from None
 
 
 def _outputs(data: Any, readable: Sequence[str] | None, origin: Origin, problems: Problems) -> dict[int, OutputSpec]:

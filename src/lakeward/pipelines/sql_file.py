@@ -21,7 +21,8 @@ from lakeward.pipelines.problems import Problems
 from lakeward.pipelines.spec_checks import corrected, shown
 
 _OF_OUTPUT = ("strategy", "primary_key", "arm", "allow_empty", "require_incremental", "expectations")
-KEYS = ("pipeline", "sources", "output", *_OF_OUTPUT, "tags")
+_OF_PIPELINE = ("pipeline", "tags", "schedule")
+KEYS = ("pipeline", "sources", "output", *_OF_OUTPUT, "tags", "schedule")
 _EXAMPLE = (
     "`-- pipeline: my_name`, `-- sources: {orders: main.raw.orders}`, `-- output: main.a.b`, `-- strategy: replace`"
 )
@@ -118,13 +119,13 @@ def _as_yaml(
     for name in sources:
         values["nodes", name, "source"] = origin.values["sources", name]
     moved = dataclasses.replace(origin, keys=keys, values=values)
-    named: dict[str, Any] = {key: data[key] for key in ("pipeline", "tags") if key in data}
+    named: dict[str, Any] = {key: data[key] for key in _OF_PIPELINE if key in data}
     return {**named, "nodes": nodes, "outputs": [output]}, moved
 
 
 def _moved(path: Path) -> Path:
     """Return where a header's key is in the YAML form."""
-    if not path or path[0] in ("pipeline", "tags"):
+    if not path or path[0] in _OF_PIPELINE:
         return path
     if path[0] == "sources":
         return ("nodes", *path[1:])

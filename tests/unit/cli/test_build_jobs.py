@@ -44,9 +44,14 @@ def test_a_failure_is_told_with_all_others_and_what_was_skipped(run: Run, projec
 
 
 def test_a_dry_run_and_a_selection_are_those_of_one_job(run: Run, project: Path) -> None:
+    p2 = project / "pipelines" / "p2.sql"
+    p2.write_text(f"-- schedule: 0 6 * * *\n{p2.read_text()}")
     assert run("apply").code == 0
     planned = run("build", "--select", "+p2", "--jobs", "3", "--dry-run")
-    assert [line.split("pipeline ")[1].split(")")[0] for line in planned.out.splitlines()[:2]] == ["p1", "p2"]
+    assert [line.split("pipeline ")[1].split(")")[0] for line in planned.out.splitlines()[:2]] == [
+        "p1",
+        "p2, schedule 0 6 * * *",
+    ]
     assert [each["pipeline"] for each in run("build", "q", "p1", "-j", "2", "--output", "json").document["builds"]] == [
         "p1",
         "q",

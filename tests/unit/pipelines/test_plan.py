@@ -11,7 +11,8 @@ import pytest
 from lakeward.compute.engine import Engine
 from lakeward.errors import LakewardError, SchemaError, SpecError, SqlError
 from lakeward.pipelines.fingerprint import fingerprint
-from lakeward.pipelines.plan import Plan, make_plan
+from lakeward.pipelines.plan import Plan
+from lakeward.pipelines.planner import make_plan
 from lakeward.pipelines.project import Project
 from lakeward.pipelines.registry import Applied
 from lakeward.pipelines.spec import Pipeline

@@ -10,7 +10,7 @@ import pytest
 
 from lakeward.compute.engine import Engine
 from lakeward.errors import LakewardError, SpecError, SqlError
-from lakeward.pipelines.plan import make_plan
+from lakeward.pipelines.planner import make_plan
 from lakeward.pipelines.project import Project, load_project
 
 YAML = """\

@@ -18,6 +18,7 @@ from lakeward.errors import LakewardError, UsageError
 
 if TYPE_CHECKING:
     from lakeward.pipelines.schedule import Builds
+    from lakeward.pipelines.spec import Pipeline
     from lakeward.wiring.workspace import Workspace
 
 
@@ -80,7 +81,7 @@ def build(
             warnings, remedies = unapplied(session, workspace)
         actions = [
             f"{output.strategy} {output.dataset} from {', '.join(pipeline.sources.values())} "
-            f"(pipeline {pipeline.name}): {reason}"
+            f"(pipeline {pipeline.name}{_scheduled(pipeline)}): {reason}"
             for pipeline, reason in pending
             for output in pipeline.spec.outputs
         ]
@@ -100,6 +101,10 @@ def build(
         seconds = time.monotonic() - started
         warnings, remedies = unapplied(session, workspace)
     _show(session, builds, seconds, warnings, remedies)
+
+
+def _scheduled(pipeline: Pipeline) -> str:
+    return f", schedule {pipeline.spec.schedule}" if pipeline.spec.schedule is not None else ""
 
 
 def _show(session: Session, builds: Builds, seconds: float, warnings: list[str], remedies: list[str]) -> None:

@@ -18,7 +18,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 OF_OUTPUT = ("dataset", "strategy", "primary_key", "arm", "allow_empty", "require_incremental", "expectations")
 OF_NODE = ("columns", "row_wise")
-OF_PIPELINE = ("pipeline", "tags")
+OF_PIPELINE = ("pipeline", "tags", "schedule")
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,7 @@ def transform(
     require_incremental: bool | None = None,
     expectations: Sequence[str | Mapping[str, Any]] | None = None,
     tags: Sequence[str] | None = None,
+    schedule: str | None = None,
     pipeline: str | None = None,
     row_wise: bool | None = None,
 ) -> Callable[[Function], Function]:
@@ -97,6 +98,7 @@ def transform(
         require_incremental: whether a build that would compute everything anew is refused.
         expectations: what the rows have to be, as in YAML.
         tags: names by which `lakeward build --select` chooses.
+        schedule: when it is to be built, as cron has it: `0 6 * * *`.
         pipeline: its name; None: that of the function.
         row_wise: says that new rows of a source give new rows and change nothing of what came of the old ones, so that
             a build may be a delta.

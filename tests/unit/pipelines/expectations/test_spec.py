@@ -11,7 +11,8 @@ from lakeward.errors import LakewardError, SpecError, SqlError
 from lakeward.pipelines.expectation_spec import expectation_classes
 from lakeward.pipelines.fingerprint import fingerprint, parts, same_rows
 from lakeward.pipelines.graph import order_pipelines
-from lakeward.pipelines.plan import Plan, make_plan
+from lakeward.pipelines.plan import Plan
+from lakeward.pipelines.planner import make_plan
 from lakeward.pipelines.project import Project
 from lakeward.pipelines.spec import Pipeline
 

@@ -26,6 +26,7 @@ import lakeward
     expectations=("primary_key", {"not_null": ["score"]}),
     arm="iceberg",
     tags=["daily"],
+    schedule="0  6 * * mon-fri",
     row_wise=True,
 )
 def scores(orders, customers):
@@ -51,6 +52,7 @@ outputs:
     expectations: [primary_key, {not_null: [score]}]
     arm: iceberg
 tags: [daily]
+schedule: "0 6 * * mon-fri"
 """
 
 
@@ -73,10 +75,11 @@ def test_it_is_what_its_yaml_is(load: Load) -> None:
         ('"main.raw.orders"', '"orders"', r"scores\.py:6: "),
         ('"window"', '"windows"', r"scores\.py:7: unknown key 'windows'"),
         ('{"not_null"', '{"not_nul"', r"scores\.py:12: "),
-        ("(orders, customers)", "(orders)", r"scores\.py:7: .*scores \(line 17\) takes no argument 'customers'"),
+        ("(orders, customers)", "(orders)", r"scores\.py:7: .*scores \(line 18\) takes no argument 'customers'"),
         ("(orders, customers)", "(orders, customers, more)", r"scores\.py:5: .*needs its argument 'more'"),
         ("(orders, customers)", "(orders, /, customers)", r"takes no argument 'orders'"),
-        ("    yield", "    yeld", r"scores\.py:18: not valid Python"),
+        ("    yield", "    yeld", r"scores\.py:19: not valid Python"),
+        ("0  6", "6", r"scores\.py:15: 'schedule' is .*: it has 4 fields"),
         ("import lakeward", "import lakeward, nothing_here", r"scores\.py:1, in <module>: ModuleNotFoundError"),
         ("import lakeward", "import lakeward, sys; sys.exit(3)", r"can't be run: .*scores\.py:1, .*SystemExit: 3"),
         ("    row_wise", "    rowwise", r"scores\.py:3, in <module>: TypeError: .*rowwise"),
