@@ -117,12 +117,17 @@ class Heartbeat:
     def _run(self) -> None:
         while not self._stop.wait(self._seconds):
             try:
-                if not self._renew():
-                    self.lost = True
+                if not self.beat():
                     return
             except LakewardError as error:
                 # A missed beat is no fault: the next one, or decide, tells the truth.
                 log.warning("a lease was not renewed: %s", error)
+
+    def beat(self) -> bool:
+        """Renew the leases now, and say whether all of them are still ours."""
+        if not self._renew():
+            self.lost = True
+        return not self.lost
 
     def __enter__(self) -> Heartbeat:
         self._thread.start()

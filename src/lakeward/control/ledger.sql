@@ -178,12 +178,13 @@ SELECT version, base_version, snapshot_id, parent_snapshot_id
 FROM lakeward.arm_versions WHERE dataset_id = :dataset_id AND arm = :arm ORDER BY version DESC LIMIT 1;
 
 -- name: lag
--- How far an arm is behind: the versions that it has missed, and what they did. No row is counted.
+-- How far an arm is behind: the versions that it has missed, and what they did. No row is counted. The newest version of
+-- an arm is ended only when the arm is being emptied: such a one holds nothing that anybody could go on from.
 SELECT CAST(:arm AS text) AS arm, held.version AS holds, d.head_version AS head, missed.versions, missed.rows,
        last.mirror_error AS error
 FROM lakeward.datasets d
 LEFT JOIN LATERAL (SELECT max(a.version) AS version FROM lakeward.arm_versions a
-                   WHERE a.dataset_id = d.id AND a.arm = :arm) AS held ON true
+                   WHERE a.dataset_id = d.id AND a.arm = :arm AND a.expired_at IS NULL) AS held ON true
 LEFT JOIN LATERAL (
     SELECT count(*) AS versions,
            coalesce(sum(t.rows_added + t.rows_updated + t.rows_deleted), 0)::bigint AS rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from lakeward.control.flips import FlipEvent, FlipRecord
@@ -156,32 +156,39 @@ class Flip:
         (step,) = self._work(flip, direction_to(flip.to), options, [self._stage(name).name], again=True)
         return step
 
-    def complete(self, options: Options) -> Step:
+    def complete(self, options: Options | None = None, *, confirm: str | None = None) -> Step:
         """Run the last stage, and end the flip.
+
+        Args:
+            options: how it is carried out.
+            confirm: the dataset's name: whoever gives it knows that its old rows are removed.
 
         Raises:
             UsageError: the dataset's name was not confirmed, or it has not been switched.
             LakewardError: see `run`.
         """
-        step = self.stage("complete", options)
-        self._rooms.flips.end(self._going_on(), "completed")
+        flip = self._going_on()
+        how = options or Options()
+        how = replace(how, confirmed=confirm) if confirm is not None else how
+        (step,) = self._work(flip, direction_to(flip.to), how, ["complete"], again=True)
+        self._rooms.flips.end(flip, "completed")
         return step
 
     def revert(self) -> list[str]:
         """Let the old arm serve again; both keep getting every write. Returns what was done.
 
         Raises:
-            UsageError: no flip goes on; after `complete`, a flip to the other arm is what reverts it.
+            UsageError: no flip goes on, or `complete` has begun; a flip to the other arm is what reverts that.
         """
-        return self._undo(("switch",), None)
+        return self._undo(("complete", "switch"), None)
 
     def cancel(self) -> list[str]:
         """Undo every stage, the last one first, and end the flip. Returns what was done.
 
         Raises:
-            UsageError: no flip goes on.
+            UsageError: no flip goes on, or `complete` has begun.
         """
-        return self._undo([stage.name for stage in reversed(self._stages) if stage.name != "complete"], "cancelled")
+        return self._undo([stage.name for stage in reversed(self._stages)], "cancelled")
 
     def explain_undo(self, *, cancel: bool) -> list[str]:
         """Return what `revert` or `cancel` would do now."""
@@ -246,6 +253,7 @@ class Flip:
         flips, flip = self._rooms.flips, context.flip
         self._rooms.faults.at(f"flip:{stage.name}")
         flips.note(flip, stage.name, "started", self._actor)
+        self._tell(stage.name, 0, None)
         started = time.perf_counter()
         try:
             details = stage.run(context)
@@ -314,7 +322,7 @@ def _state(stage: Stage, context: FlipContext, explain: bool = True) -> StageSta
 
 def _checking(heartbeat: Heartbeat, dataset: DatasetRecord) -> Callable[[], None]:
     def check() -> None:
-        if heartbeat.lost:
+        if not heartbeat.beat():
             raise LeaseLost(
                 f"the flip of dataset {dataset.name} was taken over: this process was silent for too long",
                 safe="what is done stands",

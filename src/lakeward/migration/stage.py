@@ -13,11 +13,15 @@ from typing import ClassVar
 
 from lakeward.clock import Clock, Faults
 from lakeward.control.flips import FlipRecord, Flips
+from lakeward.control.ignore_rules import IgnoreRules
 from lakeward.control.parity import ParityChecks
+from lakeward.control.records import OpenTransaction
+from lakeward.control.routes import Route
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.migration.directions import Direction
 from lakeward.migration.options import Options
 from lakeward.storage.facade import Storage
+from lakeward.storage.finding import Finder
 from lakeward.storage.replication import Replication
 
 Details = dict[str, object]
@@ -35,6 +39,8 @@ class Rooms:
     parity: ParityChecks
     clock: Clock
     faults: Faults
+    finder: Finder
+    ignore_rules: IgnoreRules
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class FlipContext:
         direction: where it goes.
         options: how it is carried out.
         tell: is told how many rows a stage has dealt with, and of how many.
-        check: raises if the flip is another process's now.
+        check: asks the control plane, and raises if the flip is another process's now.
     """
 
     flip: FlipRecord
@@ -60,6 +66,26 @@ class FlipContext:
     def dataset(self) -> DatasetRecord:
         """The dataset as it is now."""
         return self.rooms.tree.by_id(self.flip.dataset_id)
+
+    def reroute(
+        self, mode: str, writer: str, checked: Callable[[OpenTransaction], None] = lambda _opened: None
+    ) -> Route:
+        """Change the route between two writes, if the flip is still this process's at that moment.
+
+        An owner that was paused, and wakes up when others have gone on, so changes nothing.
+
+        Args:
+            mode, writer, checked: see `Replication.reroute`.
+
+        Raises:
+            LeaseLost: another process works on the flip.
+        """
+
+        def ours(opened: OpenTransaction) -> None:
+            self.check()
+            checked(opened)
+
+        return self.rooms.replication.reroute(self.dataset, mode, writer=writer, checked=ours)
 
     def noted(self, stage: str) -> bool:
         """Say whether the newest thing that happened to a stage is that it was done."""
@@ -103,5 +129,5 @@ class Stage(ABC):
         """Take back what `run` did, and return what that was. Repeating it does nothing more."""
 
     def explain_undo(self, context: FlipContext) -> list[str]:
-        """Return what `undo` would do now. Changes nothing."""
+        """Return what `undo` would do once all later stages are undone. Changes nothing."""
         return []

@@ -125,8 +125,11 @@ class Replication:
         """
         self._routing.arm(to)
         dataset = self._tree.by_id(dataset.id)
-        if self.lag(dataset, to).current:
+        lag = self.lag(dataset, to)
+        if lag.current:
             return WriteResult.nothing(dataset.name, "copy", dataset.head_version, dataset.row_count)
+        if lag.holds is None and self.has_remains(dataset, to):
+            self.drain(dataset, to)
 
         def bring(task: WriteTask) -> Brought:
             source, held = self._source(task.table.dataset_id, task.transaction)
@@ -211,6 +214,21 @@ class Replication:
     def lag(self, dataset: DatasetRecord, arm: str) -> Lag:
         """Return how far an arm is behind. Asks the ledger; no row is read or counted."""
         return Lag(dataset=dataset.name, **self._ledger.lag(dataset.id, arm))
+
+    def freshness(self, dataset: DatasetRecord) -> dict[str, int | None]:
+        """Return the newest committed version that each arm holds and serves; None where it holds none.
+
+        This is the one answer to "has this dataset a version on that arm, and which". It is read from the ledger; no
+        row is looked at or counted. An arm that is being emptied holds none.
+
+        Args:
+            dataset: which one; the record may be of an earlier moment.
+        """
+        return {arm: self.lag(dataset, arm).holds for arm in self._routing.arms}
+
+    def has_remains(self, dataset: DatasetRecord, arm: str) -> bool:
+        """Say whether an arm has anything of a dataset, be it what a drain that was cut short has left."""
+        return self._ledger.newest_arm_version(dataset.id, arm) is not None
 
     def only_on(self, dataset: DatasetRecord, arm: str) -> dict[int, str | None]:
         """Return the versions that nobody could read if an arm were emptied, and who keeps each, if anybody does."""

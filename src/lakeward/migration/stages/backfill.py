@@ -53,8 +53,8 @@ class Backfill(Stage):
     def explain_undo(self, context: FlipContext) -> list[str]:
         """See `Stage.explain_undo`."""
         dataset, to = context.dataset, context.direction.to
-        used = to in (dataset.route.primary_arm, dataset.route.mirror_arm)
-        if used or context.rooms.replication.lag(dataset, to).holds is None:
+        final = dataset.route.mode == context.direction.final
+        if final or not context.rooms.replication.has_remains(dataset, to):
             return []
         return [f"remove the copy of {dataset.name} from the {to} arm"]
 

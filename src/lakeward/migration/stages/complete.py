@@ -38,7 +38,7 @@ class Complete(Stage):
         dataset, direction = context.dataset, context.direction
         if dataset.route.mode != direction.final:
             return False
-        return direction.source != "postgres" or context.rooms.replication.lag(dataset, "postgres").holds is None
+        return direction.source != "postgres" or not context.rooms.replication.has_remains(dataset, "postgres")
 
     def run(self, context: FlipContext) -> Details:
         """See `Stage.run`.
@@ -64,21 +64,26 @@ class Complete(Stage):
             )
         told: Details = {"mode": direction.final}
         if dataset.route.mode == direction.switched:
-            context.rooms.replication.catch_up(dataset, direction.source)
-            found = compare(context.rooms, context.dataset, direction.source)
-            told["compared"] = {"version": found.version, "rows": found.rows}
-            context.rooms.replication.reroute(dataset, direction.final, writer="flip.complete")
+            if dataset.head_version:
+                context.rooms.replication.catch_up(dataset, direction.source)
+                found = compare(context.rooms, context.dataset, direction.source)
+                told["compared"] = {"version": found.version, "rows": found.rows}
+            context.reroute(direction.final, "flip.complete")
         context.rooms.faults.at("flip:final")
+        context.check()
         if direction.source == "postgres":
             told["removed"] = context.rooms.replication.drain(context.dataset, "postgres")
         return told
 
     def undo(self, context: FlipContext) -> list[str]:
-        """Refuse: what was removed comes back by a flip to the other arm, which reads everything once more."""
+        """Refuse if it has begun: what it removes comes back by a flip to the other arm, which reads all rows."""
         dataset, direction = context.dataset, context.direction
+        if dataset.route.mode != direction.final:
+            return []
         raise UsageError(
             f"the flip of {dataset.name} is complete",
             safe="nothing was changed",
-            next_step=f"lakeward flip start {dataset.name} --to {direction.source} flips it back",
+            next_step=f"lakeward flip complete {dataset.name} ends it; "
+            f"then lakeward flip start {dataset.name} --to {direction.source} flips it back",
             dataset=dataset.name,
         )

@@ -31,7 +31,7 @@ class Mirror(Stage):
         """See `Stage.run`."""
         replication, direction = context.rooms.replication, context.direction
         # In this order: what is written between the two is brought with the rest, and nothing after it is missed.
-        route = replication.reroute(context.dataset, direction.mirrored, writer="flip.mirror")
+        route = context.reroute(direction.mirrored, "flip.mirror")
         context.rooms.faults.at("flip:mirrored")
         if context.dataset.head_version:
             replication.catch_up(context.dataset, direction.to)
@@ -41,11 +41,11 @@ class Mirror(Stage):
         """Let writes go to the old arm alone."""
         actions = self.explain_undo(context)
         if actions:
-            context.rooms.replication.reroute(context.dataset, context.direction.alone, writer="flip.cancel")
+            context.reroute(context.direction.alone, "flip.cancel")
         return actions
 
     def explain_undo(self, context: FlipContext) -> list[str]:
         """See `Stage.explain_undo`."""
-        if context.dataset.route.mode != context.direction.mirrored:
+        if context.dataset.route.mode not in (context.direction.mirrored, context.direction.switched):
             return []
         return [f"set mode {context.direction.alone}: writes go to the {context.direction.source} arm alone"]

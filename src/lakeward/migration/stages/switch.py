@@ -81,7 +81,7 @@ def turn(context: FlipContext, mode: str, to: str) -> Details:
         if not lag.current:
             replication.catch_up(dataset, to)
         try:
-            route = replication.reroute(dataset, mode, checked=lambda opened: _held_back(context, opened))
+            route = context.reroute(mode, "flip.switch", lambda opened: _held_back(context, opened))
         except ArmNotCurrent:
             # A write came in between, and did not get to the mirror.
             continue
@@ -97,7 +97,6 @@ def turn(context: FlipContext, mode: str, to: str) -> Details:
 def _held_back(context: FlipContext, opened: OpenTransaction) -> None:
     """Look once more, now that no write is under way."""
     context.rooms.faults.at("flip:switching")
-    context.check()
     _refuse_mismatch(context, context.dataset)
 
 

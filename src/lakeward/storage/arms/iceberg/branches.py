@@ -36,7 +36,7 @@ from pyiceberg.table.update.snapshot import ExpireSnapshots, ManageSnapshots
 from lakeward.errors import Diverged
 from lakeward.storage.arms.iceberg.foreign import descends
 from lakeward.storage.arms.iceberg.partitions import newest_spec
-from lakeward.storage.arms.iceberg.producers import Appends, Change
+from lakeward.storage.arms.iceberg.producers import Appends, Change, Replaces
 from lakeward.storage.arms.iceberg.scans import schema_of
 from lakeward.storage.arms.iceberg.transactions import LeanTransaction
 from lakeward.storage.arms.iceberg.trouble import settle
@@ -227,6 +227,37 @@ def commit_root(table: Table, properties: dict[str, str]) -> None:
     transaction = LeanTransaction(table)
     Appends(()).producer(transaction, properties, MAIN_BRANCH).commit()
     transaction.commit_transaction()
+
+
+def commit_empty(
+    load: Callable[[], Table | None],
+    table: TableRef,
+    properties: dict[str, str],
+    check: Callable[[Table], bool],
+) -> str | None:
+    """Commit an empty snapshot to `main`, as a new table's first one is; earlier ones stay for whoever reads them.
+
+    Args:
+        load: loads the table anew.
+        table: the dataset.
+        properties: for the snapshot's summary.
+        check: says whether there is something to take out of `main`, and raises if it must stay.
+
+    Returns:
+        The table's name; None: there was nothing to do.
+    """
+    emptied: list[str] = []
+
+    def attempt() -> str | None:
+        loaded = load()
+        if loaded is not None and check(loaded):
+            emptied[:] = [".".join(loaded.name())]
+            transaction = LeanTransaction(loaded)
+            Replaces(()).producer(transaction, properties, MAIN_BRANCH).commit()
+            transaction.commit_transaction()
+        return emptied[0] if emptied else None
+
+    return settle(f"dataset {table.name}", attempt)
 
 
 def check_ours(loaded: Table, table: TableRef, branch: str, properties: dict[str, str]) -> int:

@@ -28,6 +28,8 @@ from pyiceberg.table.update import AssertRefSnapshotId
 
 from lakeward.clock import Faults
 from lakeward.control.retention import HeldVersion, Retention
+from lakeward.errors import Diverged
+from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.deletes import local_path
 from lakeward.storage.arms.iceberg.tables import DATASET_PROPERTY, VERSION_PROPERTY, Tables
 from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
@@ -119,6 +121,36 @@ class Upkeep:
         yield from (Leftover(table.name, "snapshot", str(snapshot)) for snapshot in doomed)
         recent = {each.snapshot_id for each in held if each.needed(task.grace_seconds)}
         yield from self._files(task, loaded.location(), recent, frozenset(doomed) if task.dry_run else frozenset())
+
+    def drain(self, task: TidyTask) -> Iterator[Leftover]:
+        """Empty `main`, so that the table is as one that was never written to: a later backfill goes on from there.
+
+        No file is removed: somebody may be reading the last version. `tidy` does that when its grace is over.
+
+        Raises:
+            Diverged: another engine has written to the table; its rows stay.
+        """
+        table = task.table
+        published = {each.snapshot_id for each in task.of_arm(_ARM)}
+
+        def check(loaded: Table) -> bool:
+            head = loaded.current_snapshot()
+            if head is None or (head.summary is not None and head.summary.get(VERSION_PROPERTY) == "0"):
+                return False
+            if head.snapshot_id not in published and not _is_ours(head, table, task.head_version):
+                raise Diverged(
+                    f"the Iceberg table {'.'.join(loaded.name())} of dataset {table.name} holds rows of another engine",
+                    safe="they were not touched",
+                    next_step="take them elsewhere and rename that table in the catalog, then repeat",
+                    dataset=table.name,
+                )
+            self._faults.at("maintain:emptied")
+            return True
+
+        root = {DATASET_PROPERTY: str(table.uid), VERSION_PROPERTY: "0"}
+        emptied = branches.commit_empty(lambda: self._tables.find(table), table, root, check)
+        if emptied is not None:
+            yield Leftover(table.name, "table", emptied)
 
     def _expire(self, task: TidyTask) -> list[int]:
         """Remove the snapshots of expired versions from the table, in one commit."""
