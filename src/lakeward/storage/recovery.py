@@ -62,7 +62,9 @@ class Recovery:
                 continue
             if outcome is not None:
                 done.append(Recovered(record.name, left.version, outcome))
-                log.warning("recovered dataset %s: version %d %s", record.name, left.version, outcome)
+                # One that is only to be published may be a living writer's, who does it at this moment, too.
+                level = logging.INFO if outcome == "published" else logging.WARNING
+                log.log(level, "recovered dataset %s: version %d %s", record.name, left.version, outcome)
         if failed:
             raise failed[0]
         return done
