@@ -55,6 +55,12 @@ class ParityChecks:
         key = {"dataset_id": dataset_id, "kind": kind, "most": most}
         return [ParityCheck(**row) for row in self._database.fetch(QUERIES["newest"], key)]
 
+    def seconds_since(self, dataset_id: int, kind: str) -> float | None:
+        """Return how long ago a dataset was compared in a way, by the database's clock; None: it never was."""
+        key = {"dataset_id": dataset_id, "kind": kind}
+        (row,) = self._database.fetch(QUERIES["seconds_since"], key)
+        return None if row["seconds"] is None else float(row["seconds"])
+
     def mismatch(self, dataset_id: int) -> ParityCheck | None:
         """Return the newest finding that the arms differ; None: there is none, or all rows were found equal since."""
         rows = self._database.fetch(QUERIES["mismatch"], {"dataset_id": dataset_id})

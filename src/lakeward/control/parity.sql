@@ -7,6 +7,10 @@ SELECT id, at, version, kind, equal, rows, details FROM lakeward.parity_checks
 WHERE dataset_id = :dataset_id AND (CAST(:kind AS text) IS NULL OR kind = :kind)
 ORDER BY id DESC LIMIT :most;
 
+-- name: seconds_since
+SELECT extract(epoch FROM clock_timestamp() - max(at)) AS seconds FROM lakeward.parity_checks
+WHERE dataset_id = :dataset_id AND kind = :kind;
+
 -- name: mismatch
 -- The newest finding that the arms differ, unless a later comparison of all rows found them equal.
 SELECT m.id, m.at, m.version, m.kind, m.equal, m.rows, m.details FROM lakeward.parity_checks m

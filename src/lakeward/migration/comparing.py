@@ -1,13 +1,23 @@
-"""Compares all rows of a dataset's two arms at one version: digests side by side, and what was found is kept."""
+"""Compares all rows of a dataset's two arms at one version: digests side by side, then the rows that differ, by key.
+
+What was found is kept, and blocks a switch if the arms differ. Nothing is carried over from an earlier comparison: each
+one reads everything.
+"""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from lakeward.control.tree import DatasetRecord
 from lakeward.errors import ArmNotCurrent, ParityMismatch
+from lakeward.migration.accepting import Accepted, accepted
 from lakeward.migration.stage import Rooms
+from lakeward.storage.facade import Parity
+from lakeward.storage.finding import Finding, both, without
+from lakeward.storage.routing import Place
+from lakeward.storage.table import table_ref
+from lakeward.types.digest import Digest
 
 
 @dataclass(frozen=True)
@@ -17,12 +27,27 @@ class Compared:
     Args:
         version: which one.
         rows: how many rows each has.
-        digest: of both, as text.
+        digest: of the arm that serves, as text.
+        ignored: how many rows differ in each column of which a rule says that this is known and accepted.
+        exact: whether those are all, or there may be more.
+        expired: columns whose rule counts no more.
     """
 
     version: int
     rows: int
     digest: str
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    exact: bool = True
+    expired: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it; what there is nothing to say of is left out."""
+        told: dict[str, object] = {"version": self.version, "rows": self.rows, "digest": self.digest}
+        if self.ignored:
+            told |= {"ignored": dict(self.ignored), "ignored_exact": self.exact}
+        if self.expired:
+            told["expired_rules"] = list(self.expired)
+        return told
 
 
 def compare(rooms: Rooms, dataset: DatasetRecord, other: str) -> Compared:
@@ -37,7 +62,6 @@ def compare(rooms: Rooms, dataset: DatasetRecord, other: str) -> Compared:
         ArmNotCurrent: the arms hold no version in common.
         ParityMismatch: they differ; that is kept, and blocks a switch.
     """
-    arms = (dataset.route.primary_arm, other)
     version = rooms.replication.lag(dataset, other).holds
     if version is None:
         raise ArmNotCurrent(
@@ -46,26 +70,91 @@ def compare(rooms: Rooms, dataset: DatasetRecord, other: str) -> Compared:
             dataset=dataset.name,
             arm=other,
         )
-    with ThreadPoolExecutor(len(arms), thread_name_prefix="lakeward-verify") as pool:
-        running = {arm: pool.submit(rooms.storage.digest, dataset, arm=arm, version=version) for arm in arms}
-        digests = {arm: each.result() for arm, each in running.items()}
-    first, second = digests.values()
-    rooms.parity.record(
-        dataset.id,
-        version,
-        "full",
-        equal=first == second,
-        rows=first.count,
-        details={"digests": {arm: str(digest) for arm, digest in digests.items()}},
+    first, second = (rooms.storage.routing.resolve(dataset, arm, version) for arm in (dataset.route.primary_arm, other))
+    assert first is not None and second is not None, "the version is named"
+    table = table_ref(dataset)
+    digests = both((first, second), lambda place: place.arm.digest(table, place.version))
+    return _judged(rooms, dataset, (first, second), (digests[0], digests[1]))
+
+
+def verify(rooms: Rooms, dataset: DatasetRecord) -> tuple[Parity, Compared | None]:
+    """Compare every arm that holds the head of a dataset, and what was recorded of it before.
+
+    Returns:
+        The digests, and what the comparison of two arms found; None: one alone holds the head.
+
+    Raises:
+        ParityMismatch: they differ; of two arms that is kept, and blocks a switch.
+    """
+    try:
+        parity = rooms.storage.verify(dataset)
+    except ParityMismatch as error:
+        shown, version = error.fields["digests"], error.fields["version"]
+        assert isinstance(shown, dict) and isinstance(version, int)
+        digests = {arm: Digest.parse(digest) for arm, digest in shown.items()}
+        if len(set(digests.values())) == 1:
+            raise
+        parity = Parity(dataset.name, version, digests)
+    if len(parity.digests) < 2:
+        return parity, None
+    primary, *others = parity.digests
+    other = next((arm for arm in others if parity.digests[arm] != parity.digests[primary]), others[0])
+    first, second = (rooms.storage.routing.resolve(dataset, arm, parity.version) for arm in (primary, other))
+    assert first is not None and second is not None, "the version is named"
+    return parity, _judged(rooms, dataset, (first, second), (parity.digests[primary], parity.digests[other]))
+
+
+def _judged(
+    rooms: Rooms, dataset: DatasetRecord, places: tuple[Place, Place], digests: tuple[Digest, Digest]
+) -> Compared:
+    """Say whether two arms are equal as far as the dataset's rules want them to be, and keep what was found."""
+    version = places[0].version.version
+    rules = accepted(rooms, dataset)
+    details: dict[str, object] = {
+        "digests": {place.arm.name: str(digest) for place, digest in zip(places, digests, strict=True)},
+        **({"expired_rules": list(rules.expired)} if rules.expired else {}),
+    }
+    finding: Finding | None = None
+    ignored: dict[str, int] = {}
+    exact = True
+    if digests[0] != digests[1]:
+        finding, ignored, exact = _found(rooms, dataset, places, rules)
+        details |= {"ignored": ignored, "ignored_exact": exact} if ignored else {}
+        details |= {"finding": finding.to_json()} if finding is not None else {}
+    rooms.parity.record(dataset.id, version, "full", equal=finding is None, rows=digests[0].count, details=details)
+    if finding is not None:
+        raise _mismatch(dataset, version, places, finding, details)
+    return Compared(version, digests[0].count, str(digests[0]), ignored, exact, rules.expired)
+
+
+def _found(
+    rooms: Rooms, dataset: DatasetRecord, places: tuple[Place, Place], rules: Accepted
+) -> tuple[Finding | None, dict[str, int], bool]:
+    """Return the rows that differ in what counts, and by column how many differ in what is ignored; and if exactly."""
+    table, positions = table_ref(dataset), dataset.next_row_index
+    if not rules.columns:
+        return rooms.finder.find(table, places, positions), {}, True
+    counted = without(table, rules.columns)
+    first, second = both(places, lambda place: place.arm.digest(counted, place.version))
+    finding = rooms.finder.find(counted, places, positions) if first != second else None
+    everything = rooms.finder.find(table, places, positions)
+    ignored = {name: count for name, count in everything.columns.items() if name in rules.columns}
+    return finding, ignored, everything.exact
+
+
+def _mismatch(
+    dataset: DatasetRecord, version: int, places: tuple[Place, Place], finding: Finding, details: Mapping[str, object]
+) -> ParityMismatch:
+    arms = " and the ".join(place.arm.name for place in places)
+    count = f"{finding.rows:,}" if finding.exact else f"at least {finding.rows:,}"
+    rows = "\n".join(f"  {sample}" for sample in finding.samples)
+    return ParityMismatch(
+        f"dataset {dataset.name}, version {version}: the {arms} arm differ in {count} "
+        f"{'row' if count == '1' else 'rows'}, for instance\n{rows}",
+        safe="nothing was changed; readers are served by the primary arm as before",
+        next_step=f"lakeward flip resync {dataset.name} --dry-run shows how the {places[1].arm.name} arm gets a new "
+        f"copy; lakeward flip cancel {dataset.name} --dry-run gives the flip up",
+        dataset=dataset.name,
+        version=version,
+        **details,
     )
-    if first != second:
-        raise ParityMismatch(
-            f"dataset {dataset.name}, version {version}: the arms differ: "
-            + ", ".join(f"{arm} {digest}" for arm, digest in digests.items()),
-            safe="nothing was changed; readers are served by the primary arm as before",
-            next_step=f"lakeward flip cancel {dataset.name} removes the copy; then start anew",
-            dataset=dataset.name,
-            version=version,
-            digests={arm: str(digest) for arm, digest in digests.items()},
-        )
-    return Compared(version, first.count, str(first))

@@ -17,6 +17,7 @@ from lakeward.storage.changes import Wanted, check_order, compared, inserts
 from lakeward.storage.compaction import Compaction
 from lakeward.storage.duck import Duck
 from lakeward.storage.filters import parse_filter
+from lakeward.storage.finding import both
 from lakeward.storage.first_rows import first_rows
 from lakeward.storage.identity import with_identity
 from lakeward.storage.protocol import WriteProtocol
@@ -225,7 +226,8 @@ class Storage:
         """
         dataset = self._tree.by_id(dataset.id)
         places = self.routing.holders(dataset)
-        digests = {place.arm.name: place.arm.digest(table_ref(dataset), place.version) for place in places}
+        found = both(places, lambda place: place.arm.digest(table_ref(dataset), place.version))
+        digests = {place.arm.name: digest for place, digest in zip(places, found, strict=True)}
         version = places[0].version.version if places else 0
         recorded = self._recorded.of(dataset.id, version)
         parity = Parity(dataset.name, version, digests, recorded)

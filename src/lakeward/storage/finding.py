@@ -163,5 +163,7 @@ def _parts(place: Place, table: TableRef, width: int, where: Filter | None) -> d
 
 def both(places: Sequence[Place], ask: Callable[[Place], T]) -> list[T]:
     """Ask all arms at once, and return their answers in the order of the places."""
+    if not places:
+        return []
     with ThreadPoolExecutor(len(places), thread_name_prefix="lakeward-compare") as pool:
         return list(pool.map(ask, places))

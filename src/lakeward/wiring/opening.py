@@ -17,6 +17,7 @@ from lakeward.compute.engines.duckdb import DuckDBEngine
 from lakeward.control.db import Database
 from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.control.flips import Flips
+from lakeward.control.ignore_rules import IgnoreRules
 from lakeward.control.ledger import Ledger
 from lakeward.control.models import ModelTables
 from lakeward.control.parity import ParityChecks
@@ -36,6 +37,7 @@ from lakeward.storage.arm import ArmContext, StorageArm
 from lakeward.storage.compaction import Compaction, CompactionMode
 from lakeward.storage.duck import Duck
 from lakeward.storage.facade import Storage
+from lakeward.storage.finding import Finder
 from lakeward.storage.foreign import Foreign
 from lakeward.storage.maintenance import Maintenance
 from lakeward.storage.protocol import WriteProtocol
@@ -195,7 +197,7 @@ def _assemble(
         ledger=ledger,
         storage=storage,
         replication=replication,
-        flips=FlipRooms(tree, storage, replication, flips, ParityChecks(database), clock, faults),
+        flips=_flip_rooms(tree, storage, replication, flips, database, duck, clock, faults),
         foreign=Foreign(tree, ledger, made, protocol, recovery),
         recovery=recovery,
         retention=retention,
@@ -204,6 +206,20 @@ def _assemble(
         models=models,
         close=_once(undo.pop_all().close),
     )
+
+
+def _flip_rooms(
+    tree: Tree,
+    storage: Storage,
+    replication: Replication,
+    flips: Flips,
+    database: Database,
+    duck: Duck,
+    clock: Clock,
+    faults: Faults,
+) -> FlipRooms:
+    rules = IgnoreRules(database)
+    return FlipRooms(tree, storage, replication, flips, ParityChecks(database), clock, faults, Finder(duck), rules)
 
 
 def _scratch(home: Path | None, undo: ExitStack) -> Path:

@@ -36,10 +36,12 @@ class Verify(Stage):
         """
         if not context.dataset.head_version:
             return {"rows": 0}
-        other = _other_arm(context)
-        context.rooms.replication.catch_up(context.dataset, other)
-        found = compare(context.rooms, context.dataset, other)
-        return {"version": found.version, "rows": found.rows, "digest": found.digest}
+        rooms, other = context.rooms, _other_arm(context)
+        if rooms.parity.mismatch(context.dataset.id) is not None:
+            # Nothing is brought to a copy that was found to differ, unless it is proved to be equal now.
+            compare(rooms, context.dataset, other)
+        rooms.replication.catch_up(context.dataset, other)
+        return compare(rooms, context.dataset, other).to_json()
 
     def undo(self, context: FlipContext) -> list[str]:
         """Do nothing: it changed nothing."""
