@@ -19,7 +19,8 @@ class ParityCheck:
 
     Args:
         kind: `write`: what a write changed; `read`: what a reader was given; `full`: all rows of a version.
-        equal: whether the arms agreed.
+        equal: whether the arms agreed; None: they could not be compared, and `details` says why under `error`. That is
+            no mismatch. Only a `read` can end so.
         rows: how many rows were compared on each side.
         details: what else is known: arms, digests, rows that differ, latencies.
     """
@@ -28,7 +29,7 @@ class ParityCheck:
     at: datetime
     version: int
     kind: str
-    equal: bool
+    equal: bool | None
     rows: int
     details: Mapping[str, Any]
 
@@ -44,7 +45,7 @@ class ParityChecks:
         self._database = database
 
     def record(
-        self, dataset_id: int, version: int, kind: str, *, equal: bool, rows: int, details: Mapping[str, object]
+        self, dataset_id: int, version: int, kind: str, *, equal: bool | None, rows: int, details: Mapping[str, object]
     ) -> None:
         """Write down what a comparison found."""
         values = {"dataset_id": dataset_id, "version": version, "kind": kind, "equal": equal, "rows": rows}

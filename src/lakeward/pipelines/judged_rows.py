@@ -20,7 +20,7 @@ from lakeward.storage.requests import Output, PreparedVersion, ReadRequest
 from lakeward.storage.verbs import VERBS
 from lakeward.types.schema import name_key
 
-READER = "pipeline.expectation"
+READER = "pipeline.expectations"
 
 Opened = Callable[[Sequence[str]], pa.RecordBatchReader]
 """Opens the named columns of some rows."""

@@ -13,7 +13,7 @@ from lakeward.control.tree import DatasetRecord
 from lakeward.storage.facade import Storage
 from lakeward.storage.requests import ReadRequest
 
-READER = "pipeline.source"
+READER = "pipelines.source"
 
 
 def source_input(storage: Storage, dataset: DatasetRecord, window: Window) -> Input:

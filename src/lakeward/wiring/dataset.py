@@ -105,7 +105,7 @@ class Dataset:
             >>> orders.write([{"id": 2, "note": "second"}, {"id": 3, "note": None}], mode="upsert").rows_updated
             1
         """
-        return self._rooms.storage.write(self._known, rows, verb=mode, writer="dataset.write", allow_empty=allow_empty)
+        return self._rooms.storage.write(self._known, rows, verb=mode, writer="ingest.api", allow_empty=allow_empty)
 
     def read(
         self,

@@ -16,9 +16,13 @@ from lakeward.compute.engine import Engine
 from lakeward.compute.engines.duckdb import DuckDBEngine
 from lakeward.control.db import Database
 from lakeward.control.embedded import EmbeddedPostgres
+from lakeward.control.flags.cache import FlagCache
+from lakeward.control.flags.listener import FlagListener
+from lakeward.control.flags.store import FlagTable
 from lakeward.control.flips import Flips
 from lakeward.control.ignore_rules import IgnoreRules
 from lakeward.control.ledger import Ledger
+from lakeward.control.metrics import Metrics
 from lakeward.control.models import ModelTables
 from lakeward.control.parity import ParityChecks
 from lakeward.control.recorded_digests import RecordedDigests
@@ -45,6 +49,8 @@ from lakeward.storage.recovery import Recovery
 from lakeward.storage.replication import Replication
 from lakeward.storage.routing import Routing
 from lakeward.storage.settings import CompactionPolicy, StorageSettings
+from lakeward.wiring.flags import Flags
+from lakeward.wiring.parts import Parts
 from lakeward.wiring.settings import SETTINGS_FILE, ComputeSection, LoadedSettings, Settings, load_settings
 from lakeward.wiring.upkeep import Upkeep
 from lakeward.wiring.workspace import Workspace
@@ -190,13 +196,17 @@ def _assemble(
     engine = _engine(settings.compute, scratch)
     models = Models(ModelTables(database), settings.models.time_limit_seconds)
     stages = partial(_stages, models, scratch)
-    return Workspace(
+    table, listener = FlagTable(database), FlagListener(database, clock)
+    undo.callback(listener.close)
+    flags = Flags(tree, table, FlagCache(table, clock, listener.asked), replication, ParityChecks(database), flips)
+    parts = Parts(
         settings=loaded,
         database=database,
         tree=tree,
         ledger=ledger,
         storage=storage,
         replication=replication,
+        flags=flags,
         flips=_flip_rooms(tree, storage, replication, flips, database, duck, clock, faults),
         foreign=Foreign(tree, ledger, made, protocol, recovery),
         recovery=recovery,
@@ -204,8 +214,9 @@ def _assemble(
         upkeep=Upkeep(tree, maintenance, models, scratch),
         pipelines=Pipelines(tree, ledger, storage, recovery, engine, database, models, stages, settings.build.jobs),
         models=models,
-        close=_once(undo.pop_all().close),
+        metrics=Metrics(),
     )
+    return Workspace(parts, close=_once(undo.pop_all().close))
 
 
 def _flip_rooms(

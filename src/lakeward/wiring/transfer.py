@@ -23,7 +23,7 @@ from lakeward.types.schema import OP, Schema
 from lakeward.wiring.declaring import Declaration, declare
 
 WRITER = "dataset.import"
-READER = "dataset.export"
+READER = "export"
 EXPORT_SUFFIXES = (".csv", ".parquet")
 
 Progress = Callable[[str, int, int | None], None]

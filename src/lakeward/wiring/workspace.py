@@ -7,28 +7,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Unpack
 
-from lakeward.control.db import Database
 from lakeward.control.history import History, Recoverable
-from lakeward.control.ledger import Ledger
 from lakeward.control.records import Transaction
-from lakeward.control.retention import Retention
-from lakeward.control.tree import Tree
 from lakeward.migration.flip import Flip, Tell
-from lakeward.migration.stage import Rooms as FlipRooms
 from lakeward.pipelines.models.declaring import declare_model
 from lakeward.pipelines.models.permit import Permit
 from lakeward.pipelines.models.registered import ModelVersion
-from lakeward.pipelines.models.registry import Added, Models, is_function
+from lakeward.pipelines.models.registry import Added, is_function
 from lakeward.pipelines.one_off import RunRequest
 from lakeward.pipelines.plan import Plan
 from lakeward.pipelines.progress import Progress
 from lakeward.pipelines.project import find_project
-from lakeward.pipelines.service import Pipelines
-from lakeward.storage.facade import Storage
-from lakeward.storage.foreign import Foreign, Restored
+from lakeward.storage.foreign import Restored
 from lakeward.storage.maintenance import DEFAULT_SECONDS, MaintenanceReport
-from lakeward.storage.recovery import Recovered, Recovery
-from lakeward.storage.replication import Replication
+from lakeward.storage.recovery import Recovered
 from lakeward.storage.requests import BuildResult, WriteResult
 from lakeward.types.logical import LogicalType
 from lakeward.types.partitioning import declare_partitions
@@ -37,11 +29,10 @@ from lakeward.wiring.actor import actor
 from lakeward.wiring.dataset import Dataset, Rooms
 from lakeward.wiring.declaring import Declaration, declare
 from lakeward.wiring.overview import DatasetStatus, dataset_status
+from lakeward.wiring.parts import Parts
 from lakeward.wiring.pin import Pin, pin
-from lakeward.wiring.settings import LoadedSettings
 from lakeward.wiring.transfer import ImportHow, ImportPlan, ImportRequest, ImportResult, Transfer
 from lakeward.wiring.transfer import Progress as TransferProgress
-from lakeward.wiring.upkeep import Upkeep
 
 
 class Workspace:
@@ -51,38 +42,32 @@ class Workspace:
     last user.
     """
 
-    def __init__(
-        self,
-        *,
-        settings: LoadedSettings,
-        database: Database,
-        tree: Tree,
-        ledger: Ledger,
-        storage: Storage,
-        replication: Replication,
-        flips: FlipRooms,
-        foreign: Foreign,
-        recovery: Recovery,
-        retention: Retention,
-        upkeep: Upkeep,
-        pipelines: Pipelines,
-        models: Models,
-        close: Callable[[], None],
-    ) -> None:
-        self.settings = settings
-        self.database = database
-        self.tree = tree
-        self.ledger = ledger
-        self.storage = storage
-        self.replication = replication
-        self._flips = flips
-        self.recovery = recovery
-        self.retention = retention
-        self.upkeep = upkeep
-        self.pipelines = pipelines
-        self._models = models
-        self.transfer = Transfer(tree, storage)
-        self._rooms = Rooms(database, tree, ledger, storage, replication, foreign, retention, self.transfer)
+    def __init__(self, parts: Parts, close: Callable[[], None]) -> None:
+        self.settings = parts.settings
+        self.database = parts.database
+        self.tree = parts.tree
+        self.ledger = parts.ledger
+        self.storage = parts.storage
+        self.replication = parts.replication
+        self.flags = parts.flags
+        self._flips = parts.flips
+        self.recovery = parts.recovery
+        self.retention = parts.retention
+        self.upkeep = parts.upkeep
+        self.pipelines = parts.pipelines
+        self._models = parts.models
+        self._metrics = parts.metrics
+        self.transfer = Transfer(parts.tree, parts.storage)
+        self._rooms = Rooms(
+            parts.database,
+            parts.tree,
+            parts.ledger,
+            parts.storage,
+            parts.replication,
+            parts.foreign,
+            parts.retention,
+            self.transfer,
+        )
         self._close = close
 
     # Flips -----------------------------------------------------------------------------------------------------------
@@ -209,6 +194,10 @@ class Workspace:
     def status(self) -> list[DatasetStatus]:
         """Return where every dataset is, by name."""
         return [dataset_status(record, self.ledger, self.replication) for record in self.tree.datasets()]
+
+    def metrics(self) -> dict[str, int]:
+        """Return what this process has counted, by names as Prometheus writes them: reads, fallbacks, comparisons."""
+        return self._metrics.values()
 
     # Pipelines -------------------------------------------------------------------------------------------------------
 

@@ -60,10 +60,10 @@ def loaded(workspace: lakeward.Workspace) -> lakeward.Workspace:
 def fill(workspace: lakeward.Workspace, count: int) -> None:
     orders, names = (workspace.tree.dataset(f"main.raw.{name}") for name in ("orders", "names"))
     workspace.storage.write(
-        orders, [{"id": number, "amount": number} for number in range(count)], verb="replace", writer="dataset.write"
+        orders, [{"id": number, "amount": number} for number in range(count)], verb="replace", writer="ingest.api"
     )
     workspace.storage.write(
-        names, [{"id": number, "note": f"n{number}"} for number in range(count)], verb="replace", writer="dataset.write"
+        names, [{"id": number, "note": f"n{number}"} for number in range(count)], verb="replace", writer="ingest.api"
     )
 
 

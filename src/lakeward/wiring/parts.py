@@ -1,0 +1,42 @@
+"""The rooms of an open workspace, as `open_workspace` puts them together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakeward.control.db import Database
+from lakeward.control.ledger import Ledger
+from lakeward.control.metrics import Metrics
+from lakeward.control.retention import Retention
+from lakeward.control.tree import Tree
+from lakeward.migration.stage import Rooms as FlipRooms
+from lakeward.pipelines.models.registry import Models
+from lakeward.pipelines.service import Pipelines
+from lakeward.storage.facade import Storage
+from lakeward.storage.foreign import Foreign
+from lakeward.storage.recovery import Recovery
+from lakeward.storage.replication import Replication
+from lakeward.wiring.flags import Flags
+from lakeward.wiring.settings import LoadedSettings
+from lakeward.wiring.upkeep import Upkeep
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a `Workspace` is a handle of."""
+
+    settings: LoadedSettings
+    database: Database
+    tree: Tree
+    ledger: Ledger
+    storage: Storage
+    replication: Replication
+    flags: Flags
+    flips: FlipRooms
+    foreign: Foreign
+    recovery: Recovery
+    retention: Retention
+    upkeep: Upkeep
+    pipelines: Pipelines
+    models: Models
+    metrics: Metrics
