@@ -3,6 +3,12 @@
 INSERT INTO lakeward.slot_waiters (dataset_id, alive_until)
 VALUES (:dataset_id, clock_timestamp() + :alive_seconds * interval '1 second') RETURNING ticket;
 
+-- name: stand_in_front
+-- A place before all those who have a number above zero, which everybody else has.
+INSERT INTO lakeward.slot_waiters (ticket, dataset_id, alive_until) OVERRIDING SYSTEM VALUE
+VALUES (-nextval(pg_get_serial_sequence('lakeward.slot_waiters', 'ticket')), :dataset_id,
+        clock_timestamp() + :alive_seconds * interval '1 second') RETURNING ticket;
+
 -- name: still_there
 UPDATE lakeward.slot_waiters SET alive_until = clock_timestamp() + :alive_seconds * interval '1 second'
 WHERE ticket = :ticket RETURNING ticket;

@@ -7,6 +7,7 @@ import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -67,6 +68,30 @@ def test_waiters_come_in_the_order_of_their_arrival(database: Database, dataset:
         for each in waiting:
             each.result(timeout=30)
     assert served == [0, 1, 2, 3, 4, 5]
+    assert not rows(database, "SELECT * FROM lakeward.slot_waiters")
+
+
+def test_a_change_of_the_route_waits_for_the_write_under_way_alone(database: Database, dataset: DatasetRecord) -> None:
+    ledger = Ledger(database)
+    slots = Slots(database, ledger, SystemClock())
+    first = ledger.try_open(intent_on(dataset))
+    assert first is not None
+    served: list[str] = []
+
+    def wait(kind: str) -> None:
+        opened = slots.take(replace(intent_on(dataset), kind=kind), lambda: None)
+        served.append(kind)
+        ledger.abort(opened.id, opened.fence, None)
+
+    with ThreadPoolExecutor(3) as pool:
+        waiting = []
+        for number, kind in enumerate(("write", "write", "route"), start=1):
+            waiting.append(pool.submit(wait, kind))
+            _until(lambda number=number: len(rows(database, "SELECT * FROM lakeward.slot_waiters")) == number)
+        ledger.abort(first.id, first.fence, None)
+        for each in waiting:
+            each.result(timeout=30)
+    assert served == ["route", "write", "write"]
     assert not rows(database, "SELECT * FROM lakeward.slot_waiters")
 
 
