@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakeward.cli.demo_data import DECEMBER, FLIGHTS, TABLES, TO_NOVEMBER, WRONG_DECEMBER, write_part
+from lakeward.cli.demo_flip import flip
 from lakeward.cli.packaged_files import packaged_files, write_files
 from lakeward.cli.session import Session
 from lakeward.errors import ExpectationFailed
@@ -194,28 +195,6 @@ class Demo:
             said, came = row["prediction"], row["arr_delay"]
             self._say(f"{row['carrier']} {row['flight']}: {said:+.0f} minutes predicted, {came:+.0f} came")
 
-    def copy(self) -> None:
-        """Copy the join to the Iceberg arm."""
-        started = time.monotonic()
-        dataset = self.workspace.dataset(ENRICHED)
-        told = self.session.progress.of(f"copying {ENRICHED} to the iceberg arm", dataset.row_count)
-        result = dataset.copy_to("iceberg", told)
-        if result.committed:
-            text = f"{ENRICHED}: {result.rows_in:,} rows to the iceberg arm, version {result.version}"
-            self.report("copy", text, started, dataset=ENRICHED, rows=result.rows_in, version=result.version)
-        else:
-            self.already("copy", f"{ENRICHED}: {result.row_count:,} rows are on the iceberg arm")
-        self.iceberg = dataset.locate()["iceberg"]
-
-    def verify(self) -> None:
-        """Compare the arms."""
-        started = time.monotonic()
-        parity = self.workspace.dataset(ENRICHED).verify()
-        digests = {arm: str(digest) for arm, digest in parity.digests.items()}
-        self.report("verify", "both arms have equal digests", started, digests=digests)
-        for arm, digest in digests.items():
-            self.session.say(f"{'':<12} {arm:<8} {digest}")
-
     def change(self) -> None:
         """Change a pipeline and build it again, so that there is one more version."""
         started = time.monotonic()
@@ -296,9 +275,8 @@ STEPS = (
     ),
     Step("import a December with wrong distances, and build: an expectation refuses it", Demo.refuse_december),
     Step("import the mended December, and build what is new on each arm", Demo.take_december),
+    Step(f"flip {ENRICHED} to the iceberg arm, while its pipeline writes it and a reader reads it", flip),
     Step(f"train a model of the delay, and build {PREDICTED} with it", Demo.predict),
-    Step(f"copy {ENRICHED} to the iceberg arm", Demo.copy),
-    Step("compare the digests of both arms", Demo.verify),
     Step(f"change the query of {DELAYS} and build one more version", Demo.change),
     Step("read all versions", Demo.travel),
 )

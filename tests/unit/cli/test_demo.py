@@ -51,8 +51,14 @@ def test_demo_from_end_to_end_twice(alone: Path, short_tmp: Path) -> None:
     assert re.search(r"nyc.raw.planes +versions up to 1 +declared `window: full`", out)
     assert f"{enriched}: {DECEMBER:,} rows computed, now {FLIGHTS:,}, version 3 on the postgres arm" in out
     assert "very_late_flights: 978 rows computed, now 10,200, version 3 on the iceberg arm" in out
-    digests = set(re.findall(rf"(?:postgres|iceberg) +({FLIGHTS}:[0-9a-f]{{32}})", out))
-    assert "both arms have equal digests" in out and len(digests) == 1
+    # Flipped while its pipeline went on, which came to no harm; and nobody saw anything of it.
+    stages = r"backfill .* verify .* mirror .* switch .*"
+    assert re.search(rf"flip +{enriched} to iceberg: {stages}digest {FLIGHTS}:[0-9a-f]{{32}} ", out)
+    assert "revert: set mode dual: the postgres arm serves again" in out
+    assert re.search(r"flip +once more: switch .*\nflip +the rows leave postgres: complete ", out)
+    assert re.search(r"the writer: \d+ builds committed, versions 4 to \d+, none failed", out)
+    assert re.search(r"the reader: \d+ reads, versions \d to \d+: each version whole and in order, none empty", out)
+    assert "the route: served by iceberg, mode iceberg_native" in out
     assert re.search(r"model delay@1 on 4,197 flights that it has not seen: mae 12\.\d+, rmse 17\.\d+, r2 0\.8\d", out)
     assert len(re.findall(r"\w\w \d+: [+-]\d+ minutes predicted, [+-]\d+ came", out)) == 3
     assert f"version 1: 16 carriers, {BEFORE:,} flights" in out
@@ -73,8 +79,7 @@ def test_demo_from_end_to_end_twice(alone: Path, short_tmp: Path) -> None:
     document = json.loads(out)
     assert second.returncode == 0 and err == ""
     done = {step["step"]: step for step in document["steps"] if not step.get("done_before")}
-    assert set(done) == {"predict", "verify", "time travel"}
-    assert set(done["verify"]["digests"].values()) == digests
+    assert set(done) == {"predict", "time travel"}
     for step in document["next_steps"]:
         child = process(*shlex.split(step)[1:])
         out, err = child.communicate(timeout=60)
