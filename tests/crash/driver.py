@@ -50,6 +50,9 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
             bring = getattr(workspace.replication, case["bring"])
             bring(workspace.tree.dataset(case["dataset"]), case["to"])
             return {"versions": []}
+        if "flip" in case:
+            done = getattr(workspace.flip(case["dataset"]), case["flip"])(**case["how"])
+            return {"done": len(done) if isinstance(done, list) else 1}
         if "build" in case:
             [build] = workspace.build(case["build"])
             return {"rows_in": {each.dataset: each.rows_in for each in build.transactions}}
