@@ -47,4 +47,4 @@ class IgnoreRules:
 
     def of(self, dataset_id: int) -> list[IgnoreRule]:
         """Return the rules of a dataset, also those that have expired, by column."""
-        return []
+        return [IgnoreRule(**row) for row in self._database.fetch(QUERIES["of"], {"dataset_id": dataset_id})]
