@@ -74,11 +74,11 @@ tidy: setup
 bench: setup ## the measurements of docs/performance.md (minutes)
 	@$(BIN)/python bench/run.py $(ARGS)
 
-drill: setup ## kill, stop and cut off writers, 200 random rounds (ARGS="--seed 7 --rounds 20")
-	@$(BIN)/lakeward ledger drill --rounds 200 $(ARGS)
+drill: setup ## kill, stop and cut off writers, 200 random rounds, flips under load (ARGS="--seed 7 --rounds 20")
+	@$(BIN)/lakeward ledger drill --rounds 200 --flips 60 $(ARGS)
 
 drill-docs: setup ## the same, and its table into docs/reliability.md
-	@$(BIN)/python docs/make_drill_table.py --rounds 200 $(ARGS)
+	@$(BIN)/python docs/make_drill_table.py --rounds 200 --flips 60 $(ARGS)
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
   --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"

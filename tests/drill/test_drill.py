@@ -16,16 +16,17 @@ import pytest
 
 import lakeward
 from lakeward.cli.app import main
+from lakeward.cli.drill_process import rooms_of
 from lakeward.storage.protocol import POINTS
 from lakeward.storage.verbs import VERBS
 from lakeward.testing.drill import run as drill
 from lakeward.testing.drill import worker
 from lakeward.testing.drill.matrix import Case, Outcome
-from lakeward.testing.drill.model import Log, Model, Rooms
+from lakeward.testing.drill.model import Log, Model
 from lakeward.testing.drill.rounds import Round
 from lakeward.testing.drill.writes import COLUMNS, PRIMARY_KEY, Chooser, Write
 
-CASES, ROUNDS = 18, 5
+CASES, ROUNDS, FLIP_SECONDS = 18, 5, 6
 
 
 def run_drill(*arguments: str, **environment: str) -> tuple[int, dict[str, object]]:
@@ -47,11 +48,13 @@ def run_drill(*arguments: str, **environment: str) -> tuple[int, dict[str, objec
 def test_a_short_drill_is_clean(rng: random.Random) -> None:
     """C01, C04, C06: whatever is killed, stopped or cut off, no row is lost and none is there twice."""
     seed = rng.randrange(2**31)
-    code, document = run_drill("--rounds", str(ROUNDS), "--cases", str(CASES), "--seed", str(seed))
+    amount = ("--rounds", str(ROUNDS), "--cases", str(CASES), "--flips", str(FLIP_SECONDS))
+    code, document = run_drill(*amount, "--seed", str(seed))
     assert document["violations"] == []
     assert code == 0
     assert len(document["faults"]) == CASES  # type: ignore[arg-type]
     assert len(document["rounds"]) == ROUNDS  # type: ignore[arg-type]
+    assert document["flips"]["done"][:3] == ["switch", "revert", "switch"]  # type: ignore[index]
     assert document["seed"] == seed
 
 
@@ -59,7 +62,9 @@ def test_on_a_database_of_ones_own(new_database: Callable[[], str], tmp_path: Pa
     """Nothing of it is taken away or restarted, and the drill says what it leaves there."""
     url = new_database()
     code, document = run_drill(
-        "--rounds", "1", "--cases", "6", LAKEWARD_DATABASE_URL=url, LAKEWARD_WAREHOUSE=str(tmp_path / "warehouse")
+        *("--rounds", "1", "--cases", "6", "--flips", "0"),
+        LAKEWARD_DATABASE_URL=url,
+        LAKEWARD_WAREHOUSE=str(tmp_path / "warehouse"),
     )
     assert (code, document["violations"]) == (0, [])
     assert {each["fault"] for each in document["faults"]} <= {"kill -9", "SIGSTOP", "exception"}  # type: ignore[attr-defined]
@@ -98,7 +103,7 @@ def test_a_violation_is_told_and_fails(
 @pytest.fixture
 def model(workspace: lakeward.Workspace) -> Model:
     """Two datasets with one acknowledged build."""
-    rooms = Rooms(workspace.database, workspace.tree, workspace.ledger, workspace.storage, workspace.recovery)
+    rooms = rooms_of(workspace)
     records = [
         workspace.create_dataset(f"main.drill.{arm}", COLUMNS, PRIMARY_KEY, arm=arm).record
         for arm in ("postgres", "iceberg")

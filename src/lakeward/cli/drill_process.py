@@ -21,7 +21,9 @@ from lakeward.wiring.workspace import Workspace
 
 def rooms_of(workspace: Workspace) -> Rooms:
     """Return the parts of a workspace that the drill uses."""
-    return Rooms(workspace.database, workspace.tree, workspace.ledger, workspace.storage, workspace.recovery)
+    return Rooms(
+        workspace.database, workspace.tree, workspace.ledger, workspace.storage, workspace.recovery, workspace.flip
+    )
 
 
 @contextmanager

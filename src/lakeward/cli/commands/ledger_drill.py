@@ -38,6 +38,9 @@ def drill(
         int | None,
         typer.Option("--cases", min=0, metavar="N", help="At most so many faults at steps; else each at every step."),
     ] = None,
+    flips: Annotated[
+        int, typer.Option("--flips", min=0, metavar="SECONDS", help="Flip a dataset under load for so long.")
+    ] = 10,
     markdown: Annotated[
         Path | None, typer.Option("--markdown", metavar="FILE", help="Also write the table to this file.")
     ] = None,
@@ -49,14 +52,15 @@ def drill(
 
     First each fault (kill -9, SIGSTOP longer than the lease, an exception, Postgres going down) at every step of a
     write, to Postgres rows, to an Iceberg table, and to both at once. Then random rounds: three processes write to the
-    same datasets, and one is killed or stopped at some instant.
+    same datasets, and one is killed or stopped at some instant. At last a dataset is flipped to the other arm, back
+    and there again, while four processes write to it and four read it; the one that works on the flip is killed.
 
     It works in a temporary workspace. With --home, LAKEWARD_HOME or LAKEWARD_DATABASE_URL it works in that workspace
     and so on your own catalog and store, in a scratch catalog whose name begins with "lakeward drill"; it stays there.
     """
     chosen = seed if seed is not None else random.SystemRandom().randrange(_MOST_SEED)
     most = [] if cases is None else ["--cases", cases]
-    again = lakeward("ledger", "drill", "--rounds", rounds, "--seed", chosen, *most)
+    again = lakeward("ledger", "drill", "--rounds", rounds, "--seed", chosen, *most, "--flips", flips)
     if dry_run:
         where = "the workspace that is named, in a scratch catalog" if _named(session) else "a temporary workspace"
         session.show_actions(
@@ -64,6 +68,7 @@ def drill(
                 f"open {where}",
                 f"try {'every fault' if cases is None else f'{cases} faults'} at the steps of a write",
                 f"run {rounds} random rounds with seed {chosen}",
+                f"flip a dataset under load for {flips} s",
             ],
             again,
         )
@@ -72,7 +77,7 @@ def drill(
     if logging.getLogger("lakeward").level >= logging.WARNING:
         logging.getLogger("lakeward.recovery").setLevel(logging.ERROR)  # that it has work is what is meant here
     with _ground(session) as ground:
-        report: Report = runner.run(runner.Plan(rounds, chosen, cases), ground, session.progress)
+        report: Report = runner.run(runner.Plan(rounds, chosen, cases, flips), ground, session.progress)
         left = [] if ground.outage is not None else list(_left(report, ground))
     if markdown is not None:
         markdown.write_text(shown.to_markdown(report), encoding="utf-8")

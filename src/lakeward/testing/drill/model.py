@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow as pa
 from lakeward.control.db import Database, Queries
 from lakeward.control.ledger import Ledger
 from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.migration.flip import Flip
 from lakeward.storage.facade import Storage
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import ReadRequest
@@ -36,6 +37,7 @@ class Rooms:
     ledger: Ledger
     storage: Storage
     recovery: Recovery
+    flip: Callable[[str], Flip]
 
 
 @dataclass
@@ -100,6 +102,27 @@ class DatasetModel:
     def check(self, generator: random.Random) -> Iterator[str]:
         """Compare the dataset with the model; yield what differs, nothing if all is well."""
         record = self._rooms.tree.by_id(self.id)
+        yield from self._totals(record)
+        # The newest, all that came with it, and one of those that were read before: a late one, for retention may have
+        # ended others.
+        earlier = generator.sample(sorted(self.content)[1:][-10:], min(1, len(self.content) - 1))
+        newest = [self.head] if self.head else []
+        for version in dict.fromkeys([*newest, *self._unread, *earlier]):
+            yield from (f"at version {version}: {what}" for what in self.differs(record, version))
+        self._unread.clear()
+        yield from self._left_over()
+
+    def check_arms(self, arms: Iterable[str]) -> Iterator[str]:
+        """Compare the head on each of these arms with the model; yield what differs."""
+        record = self._rooms.tree.by_id(self.id)
+        yield from self._totals(record)
+        for arm in arms:
+            yield from (f"on {arm}: {what}" for what in self.differs(record, self.head, arm))
+            if self._rooms.storage.digest(record, arm=arm) != self._rooms.storage.digest(record):
+                yield f"on {arm}: the digest is another one"
+        yield from self._left_over()
+
+    def _totals(self, record: DatasetRecord) -> Iterator[str]:
         if record.head_version != self.head:
             yield f"the head is version {record.head_version}, the newest committed one is {self.head}"
         expected = self.content[self.head]
@@ -108,13 +131,8 @@ class DatasetModel:
         digest = self._rooms.storage.digest(record)
         if digest != digest_batches(record.schema, self._batches(record, expected.rows)):
             yield f"the digest {digest} is not the model's"
-        # The newest, all that came with it, and one of those that were read before: a late one, for retention may have
-        # ended others.
-        earlier = generator.sample(sorted(self.content)[1:][-10:], min(1, len(self.content) - 1))
-        newest = [self.head] if self.head else []
-        for version in dict.fromkeys([*newest, *self._unread, *earlier]):
-            yield from (f"at version {version}: {what}" for what in self._differs(record, version))
-        self._unread.clear()
+
+    def _left_over(self) -> Iterator[str]:
         for row in self._rooms.database.fetch(QUERIES["left_over"], {"dataset_id": self.id}):
             yield str(row["what"])
         marks = self._rooms.database.fetch(QUERIES["watermark"], {"dataset_id": self.id, "source_id": self.id})
@@ -122,10 +140,10 @@ class DatasetModel:
         if mark != self.watermark:
             yield f"the watermark is {mark}, and the newest committed write sets {self.watermark}"
 
-    def _differs(self, record: DatasetRecord, version: int) -> Iterator[str]:
-        """Compare the rows of a version, with their places, with the model."""
+    def differs(self, record: DatasetRecord, version: int, arm: str | None = None) -> Iterator[str]:
+        """Compare the rows of a version, with their places, with the model: on one arm, None: on that which serves."""
         expected = self.content[version]
-        request = ReadRequest(version=version, identity=True)
+        request = ReadRequest(version=version, identity=True, arm=arm)
         found = self._rooms.storage.read(record, request).read_all().sort_by("__row_index")
         yield from _difference(expected.rows, _rows(found))
         if found["__row_index"].to_pylist() != list(expected.places):
@@ -155,7 +173,7 @@ class Model:
         found = [f"{each.name}: {what}" for each in chosen for what in each.follow()]
         if not found:
             found += [f"{each.name}: {what}" for each in chosen for what in each.check(generator)]
-        return found + self._answers({each.name for each in chosen})
+        return found + self.answers({each.name for each in chosen})
 
     def committed(self, write: Write) -> list[bool]:
         """Say for each output of a write whether it is committed."""
@@ -175,8 +193,8 @@ class Model:
                 found.append(f"{label}: a reader saw one output and not the other")
         return found
 
-    def _answers(self, names: set[str]) -> list[str]:
-        """Compare what writers were told with what is there."""
+    def answers(self, names: set[str]) -> list[str]:
+        """Compare what the writers of these datasets were told with what is there."""
         found = []
         for label, write in self.log.writes.items():
             if not names >= {name for name, _, _ in write.outputs}:

@@ -1,8 +1,9 @@
 -- name: committed
--- What the ledger says is committed, oldest first.
+-- The versions that the ledger says are committed, oldest first.
 SELECT version, parent_version, kind, verb, pipeline, build_id, committed_at, row_count
 FROM lakeward.dataset_transactions
-WHERE dataset_id = :dataset_id AND status = 'committed' AND version > :after ORDER BY version;
+WHERE dataset_id = :dataset_id AND status = 'committed' AND version > :after
+    AND kind NOT IN ('backfill', 'mirror', 'route') ORDER BY version;
 
 -- name: left_over
 -- What recovery should have finished: open or unpublished transactions, leases, rows of versions that nobody committed.

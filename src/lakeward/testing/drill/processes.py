@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -53,16 +54,17 @@ class Writer:
     def start(self, write: Write, park: tuple[str, int] | None = None) -> None:
         """Let it begin a write, and wait for us at the `park`ed step and occurrence."""
         self.label = self._log.asked(write).label
-        self._tell({"write": write.to_json(), "park": park})
+        self.tell({"write": write.to_json(), "park": park})
 
     def go(self, *, on: bool = True) -> None:
         """Let a parked process go on, or raise where it is."""
-        self._tell({"go": on})
+        self.tell({"go": on})
 
     def kill(self) -> None:
         """End it by SIGKILL, whatever it does, and hear what it still said."""
         self.alive = False
-        os.kill(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has broken down, and nobody has heard it yet
+            os.kill(self.pid, signal.SIGKILL)
         try:
             while True:
                 self._take(self._hear(PATIENCE_SECONDS))
@@ -99,6 +101,7 @@ class Writer:
 
     def _take(self, said: dict[str, Any]) -> dict[str, Any]:
         if said.get("answer") == "broken":
+            self.alive = False
             raise Stuck(f"process {self.pid} broke down: {said['error']}")
         if "answer" in said and self.label is not None:
             self._log.answers[self.label] = said["answer"]
@@ -107,8 +110,18 @@ class Writer:
             self.label = None
         return said
 
-    def _tell(self, command: Mapping[str, object]) -> None:
-        self._connection.sendall(json.dumps(command).encode() + b"\n")
+    def tell(self, command: Mapping[str, object]) -> None:
+        """Send a command.
+
+        Raises:
+            Stuck: it has broken down.
+            Gone: it has ended.
+        """
+        try:
+            self._connection.sendall(json.dumps(command).encode() + b"\n")
+        except BrokenPipeError:
+            while True:
+                self._take(self._hear(PATIENCE_SECONDS))  # until it says why
 
     def _hear(self, seconds: float) -> dict[str, Any]:
         deadline = time.monotonic() + seconds

@@ -52,6 +52,8 @@ def summary(report: Report) -> Iterator[str]:
             f"longer than the lease; {sum(writes)} writes ({told}); {broken} rounds with a violation; "
             f"median {statistics.median(each.seconds for each in report.rounds):.1f} s a round"
         )
+    if report.flips is not None:
+        yield report.flips.told()
     yield f"seed {plan.seed}"
 
 
@@ -71,6 +73,7 @@ def to_json(report: Report) -> dict[str, object]:
             for each in report.outcomes
         ],
         "rounds": [dict(vars(each)) for each in report.rounds],
+        "flips": report.flips.to_json() if report.flips is not None else None,
     }
 
 

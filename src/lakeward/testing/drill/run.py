@@ -1,13 +1,16 @@
-"""Runs the drill in an open workspace: makes its datasets, runs the matrix and the random rounds, and reports."""
+"""Runs the drill in an open workspace: makes its datasets, runs the matrix, random rounds and flips, and reports."""
 
 from __future__ import annotations
 
 import itertools
 import random
+import tempfile
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from lakeward.testing.drill.flips import FlipDrill, FlipsUnderLoad
 from lakeward.testing.drill.matrix import ARMS, LANES, Matrix, Outage, Outcome
 from lakeward.testing.drill.model import Log, Model, Rooms
 from lakeward.testing.drill.processes import Nursery, Stuck
@@ -29,11 +32,13 @@ class Plan:
         rounds: how many random rounds.
         seed: replays what is left to chance.
         cases: at most so many cases of the matrix, chosen by the seed; None: all of them.
+        flip_seconds: for so long a dataset is flipped under load; 0: not at all.
     """
 
     rounds: int
     seed: int
     cases: int | None = None
+    flip_seconds: int = 0
 
 
 @dataclass
@@ -45,6 +50,7 @@ class Report:
     datasets: tuple[str, ...]
     outcomes: list[Outcome] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
+    flips: FlipsUnderLoad | None = None
     stuck: str | None = None
 
     @property
@@ -52,6 +58,7 @@ class Report:
         """Every promise that was broken, in words; none, if all is well."""
         found = [what for outcome in self.outcomes for what in outcome.violations]
         found += [what for each in self.rounds for what in each.violations]
+        found += self.flips.violations if self.flips is not None else []
         return found + ([self.stuck] if self.stuck is not None else [])
 
 
@@ -72,13 +79,17 @@ class Ground:
     outage: Outage | None
 
 
-def run(plan: Plan, ground: Ground, tell: Callable[[str, int, int, str], None]) -> Report:
+Tell = Callable[[str, int, int, str], None]
+"""Is told what is under way, how much of it is done, of how much, and what is counted."""
+
+
+def run(plan: Plan, ground: Ground, tell: Tell) -> Report:
     """Run the drill.
 
     Args:
         plan: what.
         ground: where.
-        tell: is told what is under way, how much of it is done, of how much, and what is counted.
+        tell: is told of progress.
     """
     catalog = f"lakeward drill {uuid.uuid4().hex[:6]}"
     tree = ground.rooms.tree
@@ -89,31 +100,17 @@ def run(plan: Plan, ground: Ground, tell: Callable[[str, int, int, str], None]) 
 
     lanes = [{arm: dataset(f"lane_{number}", arm) for arm in LASTING_ARMS} for number in range(1, LANES + 1)]
     postgres, iceberg = (dataset("shared", arm) for arm in LASTING_ARMS)
+    flipped = dataset("flipped", "postgres")
     names = (*(name for lane in lanes for name in lane.values()), postgres, iceberg)
     log = Log()
     model = Model(ground.rooms, log, [tree.dataset(name) for name in names])
-    report = Report(plan, catalog, names)
+    report = Report(plan, catalog, (*names, flipped))
     numbers = itertools.count(1)
     environment = {"LAKEWARD_LEDGER__LEASE_SECONDS": str(LEASE_SECONDS)}
     with Nursery(ground.module, ground.place, environment, log) as nursery:
         try:
             if plan.cases != 0:
-                generator = random.Random(plan.seed)
-                matrix = Matrix(
-                    ground.rooms,
-                    nursery,
-                    model,
-                    lanes,
-                    numbers,
-                    outage=ground.outage,
-                    lease_seconds=LEASE_SECONDS,
-                    generator=generator,
-                )
-                cases = matrix.cases()
-                if plan.cases is not None:
-                    cases = generator.sample(cases, min(plan.cases, len(cases)))
-                for outcome in matrix.run(cases, lambda done: tell("steps", done, len(cases), "faults")):
-                    report.outcomes.append(outcome)
+                report.outcomes += _faults(plan, ground, nursery, model, lanes, numbers, tell)
             if plan.rounds:
                 shared = (postgres, iceberg)
                 rounds = Rounds(
@@ -121,6 +118,39 @@ def run(plan: Plan, ground: Ground, tell: Callable[[str, int, int, str], None]) 
                 )
                 for each in rounds.run(plan.rounds, lambda done: tell("random", done, plan.rounds, "rounds")):
                     report.rounds.append(each)
+            if plan.flip_seconds:
+                with tempfile.TemporaryDirectory(prefix="lakeward-journals-") as journals:
+                    flips = FlipDrill(ground.rooms, nursery, flipped, Path(journals), plan.seed)
+                    report.flips = flips.run(
+                        plan.flip_seconds, lambda done: tell("flips", done, plan.flip_seconds, "seconds")
+                    )
         except Stuck as error:
             report.stuck = str(error)
     return report
+
+
+def _faults(
+    plan: Plan,
+    ground: Ground,
+    nursery: Nursery,
+    model: Model,
+    lanes: Sequence[Mapping[str, str]],
+    numbers: Iterator[int],
+    tell: Tell,
+) -> Iterator[Outcome]:
+    """Run the cases of the matrix that the plan asks for."""
+    generator = random.Random(plan.seed)
+    matrix = Matrix(
+        ground.rooms,
+        nursery,
+        model,
+        lanes,
+        numbers,
+        outage=ground.outage,
+        lease_seconds=LEASE_SECONDS,
+        generator=generator,
+    )
+    cases = matrix.cases()
+    if plan.cases is not None:
+        cases = generator.sample(cases, min(plan.cases, len(cases)))
+    yield from matrix.run(cases, lambda done: tell("steps", done, len(cases), "faults"))

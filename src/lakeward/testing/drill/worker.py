@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import select
 import signal
 import socket
 import traceback
@@ -18,14 +19,11 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import IO, Any
 
 from lakeward.clock import Faults
-from lakeward.control.records import Window
-from lakeward.errors import LakewardError, OutcomeUnknown
-from lakeward.storage.requests import Output
-from lakeward.storage.verbs import VERBS
-from lakeward.testing.drill.model import Rooms, sets_watermark
+from lakeward.testing.drill.model import Rooms
+from lakeward.testing.drill.roles import Stopped, play
 from lakeward.testing.drill.writes import Write
+from lakeward.testing.drill.writing import write
 from lakeward.testing.faults import AtStep
-from lakeward.types.conform import to_reader
 
 Opener = Callable[[Mapping[str, Any], Faults], AbstractContextManager[Rooms]]
 """Opens the workspace that is described, with these faults."""
@@ -58,43 +56,38 @@ class Worker:
     `{"write": …, "park": [step, occurrence]}` is answered by `{"parked": step}` as soon as the step is reached, and
     goes on with `{"go": true}` (or raises there, with `{"go": false}`). At the end comes one of `acknowledged` (with
     the steps that were passed), `refused`, `unknown` and `failed`.
+
+    `{"role": …}` is played until `{"stop": true}` comes (see `roles`).
     """
 
-    def __init__(self, rooms: Rooms, switch: Switch, lines: IO[str]) -> None:
+    def __init__(
+        self, rooms: Rooms, switch: Switch, lines: IO[str], spoken_to: Stopped = lambda _seconds: False
+    ) -> None:
         self._rooms = rooms
         self._switch = switch
         self._lines = lines
+        self._spoken_to = spoken_to
 
     def serve(self) -> None:
         """Answer until the drill is gone."""
         self._say({"ready": os.getpid()})
         while line := self._lines.readline():
             command = json.loads(line)
+            if "role" in command:
+                self._say(play(self._rooms, command, self._spoken_to))
+                continue
+            if "stop" in command:
+                continue  # it has stopped
             step, occurrence = command.get("park") or ("", 1)
             self._switch.now = AtStep(step, self._park, occurrence)
             self._say(self._write(Write.from_json(command["write"])))
 
-    def _write(self, write: Write) -> dict[str, object]:
+    def _write(self, asked: Write) -> dict[str, object]:
         try:
-            outputs = [self._output(write, name, mode) for name, mode, _ in write.outputs]
-            build = self._rooms.storage.build(outputs, writer="drill", pipeline=write.label)
-        except OutcomeUnknown as error:
-            return {"answer": "unknown", "error": str(error)}
-        except LakewardError as error:
-            return {"answer": "refused", "error": f"{type(error).__name__}: {error}"}
+            told = write(self._rooms, asked)
         except InjectedError:
             return {"answer": "failed"}
-        nothing = {each.dataset: each.version for each in build.transactions if not each.committed}
-        return {"answer": "acknowledged", "steps": self._switch.now.seen, "nothing": nothing}
-
-    def _output(self, write: Write, name: str, mode: str) -> Output:
-        record = self._rooms.tree.dataset(name)
-        return Output(
-            record,
-            mode,
-            lambda: to_reader(write.given(name), VERBS[mode].input_schema(record.schema), dataset=name),
-            windows={record.id: Window(0, write.number)} if sets_watermark(mode) else {},
-        )
+        return {**told, "steps": self._switch.now.seen} if told["answer"] == "acknowledged" else told
 
     def _park(self) -> None:
         self._say({"parked": True})
@@ -133,10 +126,14 @@ def _run(connection: socket.socket, place: Mapping[str, Any], opener: Opener) ->
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the drill, which closes our socket
     logging.disable(logging.CRITICAL)  # what goes wrong here is meant to, and the drill is told
     switch = Switch()
+
+    def spoken_to(seconds: float) -> bool:
+        return bool(select.select([connection], [], [], seconds)[0])
+
     with _lines(connection) as lines:
         try:
             with opener(place, switch) as rooms:
-                Worker(rooms, switch, lines).serve()
+                Worker(rooms, switch, lines, spoken_to).serve()
         except BrokenPipeError:
             pass  # the drill is gone
         except BaseException:

@@ -109,12 +109,14 @@ class Chooser:
 
     Args:
         numbers: numbers writes and rows.
+        common: ids that may be written by key from the beginning, by whoever else writes, too; never appended.
     """
 
     MOST_KNOWN = 30
 
-    def __init__(self, numbers: Iterator[int]) -> None:
+    def __init__(self, numbers: Iterator[int], common: Sequence[int] = ()) -> None:
         self._numbers = numbers
+        self._common = common
         self._known: list[int] = []
         self._new: list[int] = []
 
@@ -134,7 +136,8 @@ class Chooser:
 
     def _ids(self, generator: random.Random, mode: str, most: int) -> tuple[int, ...]:
         count = generator.randint(1, most)
-        old = generator.sample(self._known, min(generator.randint(0, most), len(self._known)))
+        known = [*self._common, *self._known]
+        old = generator.sample(known, min(generator.randint(0, most), len(known)))
         if not VERBS[mode].keyed:
             return self._fresh(count)
         if mode == "delete":

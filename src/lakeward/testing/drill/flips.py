@@ -1,0 +1,184 @@
+"""Flips under load: processes write and read one dataset while it is flipped, reverted and flipped again, with kills.
+
+The process that works on the flip is killed at random instants, and another one goes on where it was. In the end both
+arms must hold what the journals of the writers say, and each reader must have seen committed versions only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lakeward.testing.drill.model import Log, Model, Rooms
+from lakeward.testing.drill.processes import Nursery, Writer
+from lakeward.testing.drill.witness import Readers, Writers, lines
+
+WRITERS, READERS = 4, 4
+
+AT_LEAST = ("switch", "revert", "switch")
+GOES_ON = ("revert", "switch", "revert", "cancel", "switch")
+"""What is done with the flip: first these, then those over and over until the time is up. Both end with a switch."""
+
+KILLED_IN = 0.5
+"""The share of tries that end by a kill, as long as `MOST_KILLS` of one thing have not been killed."""
+MOST_KILLS = 2
+MOST_TRIES = 30
+
+ARMS = ("postgres", "iceberg")
+
+
+@dataclass
+class FlipsUnderLoad:
+    """What happened. Times are in seconds; those of switches and reverts are of the ones that were not killed."""
+
+    seconds: float = 0.0
+    writes: Mapping[str, int] = field(default_factory=dict)
+    reads: int = 0
+    kills: int = 0
+    tries_again: int = 0
+    done: list[str] = field(default_factory=list)
+    switch: list[float] = field(default_factory=list)
+    revert: list[float] = field(default_factory=list)
+    longest_wait: float = 0.0
+    violations: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        times = {name: {"p50": percentile(each, 50), "p99": percentile(each, 99)} for name, each in self._times.items()}
+        return {**vars(self), "writes": dict(self.writes), **times}
+
+    @property
+    def _times(self) -> dict[str, list[float]]:
+        return {"switch": self.switch, "revert": self.revert}
+
+    def told(self) -> str:
+        """Return it as a sentence."""
+        counts = ", ".join(f"{count} {what}" for what, count in sorted(self.writes.items()))
+        times = "; ".join(
+            f"{name} p50 {percentile(each, 50) * 1000:.0f} ms, p99 {percentile(each, 99) * 1000:.0f} ms of {len(each)}"
+            for name, each in self._times.items()
+            if each
+        )
+        return (
+            f"flips under load, {self.seconds:.0f} s, {WRITERS} writers, {READERS} readers: {counts} writes, "
+            f"{self.reads} reads; {self.done.count('switch')} switches, {self.done.count('revert')} reverts, "
+            f"{self.done.count('cancel')} cancelled; {self.kills} kills; {times}; a writer waited at most "
+            f"{self.longest_wait:.2f} s while none wrote; {len(self.violations)} violations"
+        )
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """Return the smallest of the values that so many percent are no greater than; 0 of none."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] if ordered else 0.0
+
+
+class FlipDrill:
+    """Flips one dataset under load.
+
+    Args:
+        rooms: the workspace, seen by the process that survives.
+        nursery: makes the processes that don't.
+        name: the dataset, new and on the Postgres arm.
+        directory: for journals; empty.
+        seed: what is written, and when kills come; not how the processes interleave.
+    """
+
+    def __init__(self, rooms: Rooms, nursery: Nursery, name: str, directory: Path, seed: int) -> None:
+        self._nursery = nursery
+        self._rooms = rooms
+        self._name = name
+        self._generator = random.Random(seed)
+        self._log = Log()
+        self._model = Model(rooms, self._log, [rooms.tree.dataset(name)])
+        self._writers = [directory / f"writer_{number}" for number in range(WRITERS)]
+        self._readers = [directory / f"reader_{number}" for number in range(READERS)]
+        self._typical = dict.fromkeys(("switch", "revert", "cancel"), 0.3)
+        self._found = FlipsUnderLoad()
+
+    def run(self, seconds: float, tell: Callable[[int], None]) -> FlipsUnderLoad:
+        """Flip for so many seconds, at least there, back and there again; then compare.
+
+        Args:
+            seconds: how long.
+            tell: is told how many seconds of them have passed.
+        """
+        began = time.monotonic()
+        busy = [self._started("write", each, place) for place, each in enumerate(self._writers)]
+        busy += [self._started("read", each, place) for place, each in enumerate(self._readers)]
+        flipper = self._nursery.writer()
+        for number, do in enumerate(itertools.chain(AT_LEAST, itertools.cycle(GOES_ON)), start=1):
+            flipper = self._one(flipper, do)
+            passed = time.monotonic() - began
+            tell(min(round(passed), round(seconds)))
+            enough = number >= len(AT_LEAST) and passed >= seconds
+            if self._found.violations or (enough and do == "switch"):
+                break
+        for process in busy:
+            process.tell({"stop": True})
+        for process in busy:
+            process.answer()
+        self._found.seconds = time.monotonic() - began
+        self._check()
+        return self._found
+
+    def _started(self, role: str, journal: Path, place: int) -> Writer:
+        journal.touch()
+        process = self._nursery.writer()
+        numbers = {"first": place + 1, "step": WRITERS, "seed": self._generator.randrange(2**31)}
+        process.tell({"role": role, "dataset": self._name, "journal": str(journal), **numbers})
+        return process
+
+    def _one(self, flipper: Writer, do: str) -> Writer:
+        """Let one thing be done with the flip, whoever is killed at it; return the process that did it."""
+        kills = 0
+        for _ in range(MOST_TRIES):
+            flipper.tell({"role": "flip", "dataset": self._name, "to": "iceberg", "do": do})
+            if kills < MOST_KILLS and self._generator.random() < KILLED_IN:
+                answer = flipper.answer(self._generator.uniform(0, 1.2 * self._typical[do]))
+            else:
+                answer = flipper.answer()
+            if answer is None:
+                flipper.kill()
+                flipper = self._nursery.replace(flipper)
+                kills += 1
+                self._found.kills += 1
+            elif "again" in answer:
+                self._found.tries_again += 1
+            elif "failed" in answer:
+                self._found.violations.append(str(answer["failed"]))
+                return flipper
+            else:
+                self._note(do, answer["seconds"], answer["stages"])
+                return flipper
+        self._found.violations.append(f"{do} was not done after {MOST_TRIES} tries")
+        return flipper
+
+    def _note(self, do: str, seconds: float, stages: Mapping[str, float]) -> None:
+        self._found.done.append(do)
+        self._typical[do] = seconds
+        if "switch" in stages:
+            self._found.switch.append(stages["switch"])
+        if do == "revert":
+            self._found.revert.append(seconds)
+
+    def _check(self) -> None:
+        found, dataset = self._found, self._model.datasets[self._name]
+        self._rooms.recovery.recover(dataset.id)
+        writers = Writers(self._writers, self._log)
+        found.writes, found.longest_wait = writers.answers, writers.longest_wait()
+        found.violations += dataset.follow()
+        if found.violations:
+            return
+        found.violations += dataset.check_arms(ARMS)
+        found.violations += self._model.answers({self._name})
+        readers = Readers(dataset)
+        for journal in self._readers:
+            found.reads += len(lines(journal))
+            found.violations += readers.check(journal)
+        busy = found.writes.get("acknowledged", 0) and found.reads
+        found.violations += [] if busy else ["nothing was written or read"]
