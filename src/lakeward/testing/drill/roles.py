@@ -95,7 +95,7 @@ def _read(rooms: Rooms, command: Mapping[str, Any], stopped: Stopped) -> dict[st
                 reader = rooms.storage.read(dataset, ReadRequest(identity=True, since=since), reader="drill")
                 at_most = rooms.tree.by_id(dataset.id).head_version
                 found = reader.read_all()
-            except Exception as error:
+            except LakewardError as error:
                 note({"error": f"{type(error).__name__}: {error}"})
                 continue
             finally:
