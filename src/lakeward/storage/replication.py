@@ -62,6 +62,14 @@ class Lag:
         """Whether it holds the head."""
         return (self.holds or 0) == self.head
 
+    @property
+    def missed(self) -> str:
+        """What it has missed, in words: `2 versions, 9 rows`."""
+        return ", ".join(
+            f"{number:,} {thing}{'' if number == 1 else 's'}"
+            for number, thing in ((self.versions, "version"), (self.rows, "row"))
+        )
+
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
         return dict(vars(self))

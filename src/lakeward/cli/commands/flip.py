@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,11 +14,15 @@ from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.confirm import confirm
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
-from lakeward.cli.text import table
+from lakeward.cli.text import printable
 from lakeward.migration.options import Options
 
 if TYPE_CHECKING:
+    from lakeward.control.flips import FlipEvent
     from lakeward.migration.flip import FlipStatus, StageState, Step
+
+WIDE = 80
+"""The width of a terminal that every line of `flip status` fits in."""
 
 ToOption = Annotated[
     str | None,
@@ -183,7 +188,7 @@ def _undone(session: Session, dataset: str, name: str, *, dry_run: bool, confirm
 def _typed(name: str, confirmed: str | None) -> str:
     """Return the name that whoever confirms has typed or given; raises UsageError if it is another one."""
     if confirmed is None:
-        confirm(name)
+        confirm(name, f"--confirm {name}")
         return name
     return confirmed
 
@@ -225,8 +230,7 @@ def _route(now: FlipStatus) -> list[RenderableType]:
     if now.lag is not None and not now.lag.current:
         holds = f"holds version {now.lag.holds}" if now.lag.holds is not None else "holds no version"
         why = f": {now.lag.error}" if now.lag.error else ""
-        missed = f"{now.lag.versions:,} versions, {now.lag.rows:,} rows"
-        lines.append(f"the {now.lag.arm} arm {holds}, and is behind by {missed}{why}")
+        lines.append(f"the {now.lag.arm} arm {holds}, and is behind by {now.lag.missed}{why}")
     return lines
 
 
@@ -235,23 +239,31 @@ def _stages(now: FlipStatus) -> list[RenderableType]:
         return ["it was never flipped"]
     if now.outcome is not None:
         return [f"the newest flip, to {now.to}, was {now.outcome}"]
-    rows = [(each.name, "done" if each.done else "", each.about) for each in now.stages]
     held = [f"{now.owner} works on it"] if now.owner else []
-    return [f"flip to {now.to}, begun by {now.started_by}", *held, table(("stage", "", "what it does"), rows)]
+    stages = [_folded(f"{each.name:<9} {'done' if each.done else '':<4}  {each.about}", 16) for each in now.stages]
+    return [f"flip to {now.to}, begun by {now.started_by}", *held, "", *stages]
 
 
 def _events(now: FlipStatus) -> list[RenderableType]:
-    rows = [
-        (
-            f"{each.at:%Y-%m-%d %H:%M:%S}",
-            each.stage,
-            each.event,
-            f"{each.seconds:.2f}" if each.seconds is not None else "",
-            _told(dict(each.details)),
-        )
-        for each in now.events
+    """Return a line for each thing that happened; that a stage has started only if it has not ended since."""
+    ends = [*(each.stage for each in now.events[1:]), None]
+    told = [
+        each for each, after in zip(now.events, ends, strict=True) if (each.event, each.stage) != ("started", after)
     ]
-    return [table(("when", "stage", "", "s", "what"), rows, ("s",))] if rows else []
+    return ["", *map(_event, told)] if told else []
+
+
+def _event(event: FlipEvent) -> str:
+    took = f" in {event.seconds:.2f} s" if event.seconds is not None else ""
+    told = {name: value for name, value in event.details.items() if name != "actions"}
+    what = "; ".join(part for part in (*event.details.get("actions", ()), _told(told)) if part)
+    after = f": {what}" if what else ""
+    return _folded(f"{event.at:%Y-%m-%d %H:%M:%S}  {event.stage:<9} {event.event}{took}{after}", 21)
+
+
+def _folded(line: str, indent: int) -> str:
+    """Return a line as several ones that a terminal shows whole."""
+    return "\n".join(textwrap.wrap(printable(line), WIDE, subsequent_indent=" " * indent, break_long_words=False))
 
 
 def _next(now: FlipStatus) -> list[str]:

@@ -19,16 +19,21 @@ class Complete(Stage):
         dataset, direction = context.dataset, context.direction
         if self.done(context):
             return [f"nothing: the flip to {direction.to} is complete"]
+        if dataset.route.primary_arm != direction.to:
+            return [
+                f"refuse: the {direction.source} arm still serves; `lakeward flip start {dataset.name}` comes first"
+            ]
         actions = [
             f"compare all {dataset.row_count:,} rows of both arms at the head",
             f"set mode {direction.final}: writes go to the {direction.to} arm alone",
         ]
         if direction.source == "postgres":
             lost = context.rooms.replication.only_on(dataset, "postgres")
-            actions.append(
-                f"delete the dataset's rows from Postgres, in chunks; {len(lost):,} old versions that are nowhere else "
-                "can't be read any more"
-            )
+            actions.append("delete the dataset's rows from Postgres, in chunks")
+            if lost:
+                several = len(lost) > 1
+                named = f"{len(lost):,} versions, {min(lost)} to {max(lost)}" if several else f"version {min(lost)}"
+                actions.append(f"lose {named}: only Postgres has {'them' if several else 'it'}")
         else:
             actions.append("leave the Iceberg table as it is; its versions stay readable until they expire")
         return actions

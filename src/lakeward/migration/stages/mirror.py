@@ -17,10 +17,10 @@ class Mirror(Stage):
         if self.done(context):
             return [f"nothing: writes go to both arms (mode {dataset.route.mode})"]
         lag = context.rooms.replication.lag(dataset, to)
-        missed = f", {lag.versions:,} versions until now" if lag.versions else ""
+        missed = f"; {lag.missed} until now" if lag.holds is not None and not lag.current else ""
         return [
             f"set mode {context.direction.mirrored}, epoch {dataset.route.epoch + 1}, between two writes",
-            f"bring what the {to} arm has missed{missed}",
+            f"bring what the {to} arm has missed until then{missed}",
         ]
 
     def done(self, context: FlipContext) -> bool:

@@ -22,7 +22,9 @@ class Switch(Stage):
         dataset, direction = context.dataset, context.direction
         if self.done(context):
             return [f"nothing: the {direction.to} arm serves (mode {dataset.route.mode})"]
-        route = f"primary {direction.to}, mirror {direction.source}, epoch {dataset.route.epoch + 1}"
+        # If the mirroring is still to begin, that is a change of the route, too.
+        changes = 2 if dataset.route.mode == direction.alone else 1
+        route = f"primary {direction.to}, mirror {direction.source}, epoch {dataset.route.epoch + changes}"
         return [
             "wait for the write that is under way, if any; writers that come wait for this",
             f"see that the {direction.to} arm holds the head, and that no comparison has failed",
@@ -72,8 +74,8 @@ def turn(context: FlipContext, mode: str, to: str) -> Details:
         lag = replication.lag(dataset, to)
         if lag.versions > context.options.max_lag:
             raise ConflictError(
-                f"the {to} arm of dataset {dataset.name} is behind by {lag.versions:,} versions, {lag.rows:,} rows; at "
-                f"most {context.options.max_lag:,} are caught up on the way",
+                f"the {to} arm of dataset {dataset.name} is behind by {lag.missed}; a switch, for which writers wait, "
+                f"catches up at most {context.options.max_lag:,} versions",
                 safe="the route is as it was",
                 next_step=f"lakeward maintain {dataset.name}, or --max-lag {lag.versions}",
                 dataset=dataset.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lakeward.migration.comparing import compare
 from lakeward.migration.stage import Details, FlipContext, Stage
+from lakeward.storage.replication import Lag
 
 
 class Verify(Stage):
@@ -16,9 +17,8 @@ class Verify(Stage):
         """See `Stage.explain`."""
         dataset, to = context.dataset, context.direction.to
         lag = context.rooms.replication.lag(dataset, to)
-        missed = [f"bring {lag.versions:,} versions to the {to} arm, {lag.rows:,} rows"] if not lag.current else []
         return [
-            *missed,
+            *_missed(lag),
             f"compute the digest of all {dataset.row_count:,} rows on both arms, side by side, and compare",
         ]
 
@@ -46,6 +46,13 @@ class Verify(Stage):
     def undo(self, context: FlipContext) -> list[str]:
         """Do nothing: it changed nothing."""
         return []
+
+
+def _missed(lag: Lag) -> list[str]:
+    """Say what comes first: what has been written since the arm got the rows that it holds, or will have been."""
+    if lag.holds is None:
+        return [f"bring what is written during the backfill to the {lag.arm} arm; writers wait for that"]
+    return [f"bring {lag.missed} to the {lag.arm} arm; writers wait for that"] if not lag.current else []
 
 
 def _other_arm(context: FlipContext) -> str:
