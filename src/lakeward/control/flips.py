@@ -59,6 +59,14 @@ class FlipEvent:
         return {**vars(self), "at": self.at.isoformat(), "details": dict(self.details)}
 
 
+@dataclass(frozen=True)
+class Measured:
+    """How long a backfill took, and how many bytes it brought, in memory."""
+
+    bytes: int
+    seconds: float
+
+
 class Flips:
     """The tables `lakeward.flips` and `lakeward.flip_events` of one workspace.
 
@@ -143,6 +151,20 @@ class Flips:
                 "details": json.dumps(details or {}, ensure_ascii=False),
             },
         )
+
+    def measured(self, to: str, rows: int, *, most: int = 5) -> list[Measured]:
+        """Return the newest backfills to an arm of at least so many rows, of any dataset."""
+        key = {"to_arm": to, "rows": rows, "most": most}
+        return [Measured(int(row["bytes"]), row["seconds"]) for row in self._database.fetch(QUERIES["measured"], key)]
+
+    def writers(self, dataset_id: int) -> list[str]:
+        """Return the names of those places in the product that have written a dataset."""
+        return [row["writer"] for row in self._database.fetch(QUERIES["writers"], {"dataset_id": dataset_id})]
+
+    def adopted(self, dataset_id: int) -> bool:
+        """Say whether rows that another engine wrote were ever adopted: those came in without being judged."""
+        (row,) = self._database.fetch(QUERIES["adopted"], {"dataset_id": dataset_id})
+        return bool(row["adopted"])
 
     def events(self, flip: FlipRecord) -> list[FlipEvent]:
         """Return what happened, oldest first."""

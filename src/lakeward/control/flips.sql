@@ -39,3 +39,18 @@ VALUES (:flip_id, :stage, :event, :actor, :seconds, CAST(:details AS jsonb));
 
 -- name: events
 SELECT at, stage, event, actor, seconds, details FROM lakeward.flip_events WHERE flip_id = :flip_id ORDER BY id;
+
+-- name: measured
+SELECT CAST(e.details ->> 'bytes' AS bigint) AS bytes, e.seconds FROM lakeward.flip_events e
+JOIN lakeward.flips f ON f.id = e.flip_id
+WHERE e.stage = 'backfill' AND e.event = 'done' AND f.to_arm = :to_arm AND e.details ? 'bytes'
+  AND CAST(e.details ->> 'rows' AS bigint) >= :rows
+ORDER BY e.id DESC LIMIT :most;
+
+-- name: writers
+SELECT DISTINCT writer FROM lakeward.dataset_transactions
+WHERE dataset_id = :dataset_id AND status = 'committed' AND kind = 'write' ORDER BY writer;
+
+-- name: adopted
+SELECT EXISTS (SELECT 1 FROM lakeward.dataset_transactions
+               WHERE dataset_id = :dataset_id AND status = 'committed' AND kind = 'adopt') AS adopted;

@@ -23,6 +23,7 @@ from lakeward.storage.duck import Duck
 from lakeward.storage.filters import Filter, quote_identifier, quote_list
 from lakeward.storage.foreign_head import ForeignHead, Survey
 from lakeward.storage.leftovers import Leftover, Rewriting, TidyTask
+from lakeward.storage.receiving import Receiver
 from lakeward.storage.settings import CompactionPolicy, StorageSettings
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import Digest
@@ -325,6 +326,10 @@ class StorageArm(ABC):
     def compacted(self, table: TableRef, version: ArmVersion) -> Rewriting:
         """Return what the compaction that made a version has done."""
         raise UsageError(f"the {self.name} arm has no files to rewrite")
+
+    def receiver(self) -> Receiver:
+        """Return what says of this arm, before a dataset comes to it, whether it can."""
+        raise UsageError(f"the {self.name} arm is no mirror")
 
     def foreign(self, table: TableRef, held: ArmVersion) -> ForeignHead | None:
         """Return where another engine has moved the arm's own head; None: it is at `held`.

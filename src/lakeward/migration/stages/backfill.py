@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lakeward.migration.stage import Details, FlipContext, Stage
+from lakeward.storage.certifying import refuse
+from lakeward.storage.table import table_ref
 
 TELL_ROWS = 10_000
 """Progress is told, and the pace kept, in steps of so many rows."""
@@ -40,8 +43,9 @@ class Backfill(Stage):
     def run(self, context: FlipContext) -> Details:
         """See `Stage.run`."""
         rooms, dataset, to = context.rooms, context.dataset, context.direction.to
-        result = rooms.replication.backfill(dataset, to, watched=lambda rows: _paced(rows, context, dataset.row_count))
-        return {"version": result.version, "rows": result.row_count}
+        brought = _Brought()
+        result = rooms.replication.backfill(dataset, to, watched=lambda rows: paced(rows, context, brought))
+        return {"version": result.version, "rows": result.row_count, "bytes": brought.bytes}
 
     def undo(self, context: FlipContext) -> list[str]:
         """Remove the other arm's copy, if it neither serves nor mirrors."""
@@ -59,13 +63,24 @@ class Backfill(Stage):
         return [f"remove the copy of {dataset.name} from the {to} arm"]
 
 
-def _paced(rows: pa.RecordBatchReader, context: FlipContext, total: int) -> pa.RecordBatchReader:
-    """Return the stream, told of as it goes by, and no faster than the options say."""
+@dataclass
+class _Brought:
+    """What went by: bytes of rows in memory."""
+
+    bytes: int = 0
+
+
+def paced(rows: pa.RecordBatchReader, context: FlipContext, brought: _Brought | None = None) -> pa.RecordBatchReader:
+    """Return the stream, judged once more and told of as it goes by, and no faster than the options say."""
+    table, total = table_ref(context.dataset), context.dataset.row_count
 
     def batches() -> Iterator[pa.RecordBatch]:
         pace, clock = context.options.rows_per_second, context.rooms.clock
         started, passed = clock.monotonic(), 0
         for batch in rows:
+            refuse(table, batch)
+            if brought is not None:
+                brought.bytes += batch.nbytes
             step = batch.num_rows if pace is None else min(TELL_ROWS, batch.num_rows)
             for start in range(0, batch.num_rows, max(step, 1)):
                 piece = batch.slice(start, step)

@@ -36,6 +36,7 @@ from lakeward.storage.arms.postgres_changes import come_rows, gone_rows
 from lakeward.storage.arms.postgres_copy import copy_rows
 from lakeward.storage.arms.postgres_digests import digest_of, part_digests_of
 from lakeward.storage.arms.postgres_merge import RowMerge
+from lakeward.storage.arms.postgres_receiver import PostgresReceiver
 from lakeward.storage.arms.postgres_replay import mark_gone
 from lakeward.storage.arms.postgres_seen import in_spans, visible_rows
 from lakeward.storage.arms.postgres_upkeep import RowUpkeep
@@ -44,6 +45,7 @@ from lakeward.storage.filters import Filter, quote_identifier, quote_list
 from lakeward.storage.identity import IDENTITY_FIELDS, IdentityCounter, with_identity
 from lakeward.storage.leftovers import Leftover, TidyTask
 from lakeward.storage.pump import prefetched
+from lakeward.storage.receiving import Receiver
 from lakeward.storage.staged_batch import key_columns
 from lakeward.storage.table import TableRef
 from lakeward.storage.verbs import KEYED
@@ -159,6 +161,10 @@ class PostgresRowsArm(StorageArm):
         """Compute them inside Postgres in one pass over the dataset's rows."""
         rows = visible_rows(table, version, None, in_spans(where))
         return part_digests_of(self._database, table, rows, width)
+
+    def receiver(self) -> Receiver:
+        """Look ahead with what writes here."""
+        return PostgresReceiver(self._database, self._duck)
 
     def publish(self, table: TableRef, version: ArmVersion) -> None:
         """Do nothing: readers find the version through the ledger."""

@@ -34,6 +34,7 @@ from lakeward.storage.arms.iceberg.foreign import head_of
 from lakeward.storage.arms.iceberg.foreign_rows import ForeignRows
 from lakeward.storage.arms.iceberg.merge import Merge
 from lakeward.storage.arms.iceberg.producers import ParentMoved
+from lakeward.storage.arms.iceberg.receiver import IcebergReceiver
 from lakeward.storage.arms.iceberg.replay import Replay
 from lakeward.storage.arms.iceberg.scans import DELETED_ROWS, PATTERN, FileScan, plan
 from lakeward.storage.arms.iceberg.snapshots import Snapshots
@@ -45,6 +46,7 @@ from lakeward.storage.filters import Filter, quote_identifier, quote_list
 from lakeward.storage.foreign_head import ForeignHead, Survey
 from lakeward.storage.identity import IdentityCounter, with_identity
 from lakeward.storage.leftovers import Leftover, Rewriting, TidyTask
+from lakeward.storage.receiving import Receiver
 from lakeward.storage.settings import CompactionPolicy
 from lakeward.storage.staged_batch import StagedBatch
 from lakeward.storage.table import TableRef
@@ -70,6 +72,7 @@ class IcebergArm(StorageArm):
         self._adoption = Adoption(self._tables, self._foreign, context.ledger)
         self._faults = context.faults
         self._target_file_bytes = context.settings.target_file_bytes
+        self._warehouse = context.settings.warehouse
         self._snapshots = Snapshots(self._tables, self._adoption, self._target_file_bytes, context.faults)
         self._retention = Retention(context.database, context.settings.retained_versions)
         self._compactor = Compactor(context.duck, context.faults)
@@ -319,6 +322,10 @@ class IcebergArm(StorageArm):
             "metadata": loaded.metadata_location,
             "snapshot": str(version.snapshot_id),
         }
+
+    def receiver(self) -> Receiver:
+        """Look ahead with what writes here."""
+        return IcebergReceiver(self._tables, self._warehouse)
 
     # Another engine's commits ----------------------------------------------------------------------------------------
 

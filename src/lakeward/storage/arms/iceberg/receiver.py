@@ -1,0 +1,77 @@
+"""What the Iceberg arm says of itself before a dataset comes to it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.schema import Schema as IcebergSchema
+
+from lakeward.errors import LakewardError
+from lakeward.storage.arms.iceberg.columns import TableColumns
+from lakeward.storage.arms.iceberg.data_file import writer_options
+from lakeward.storage.arms.iceberg.tables import Tables, physical_schema
+from lakeward.storage.receiving import Ability, Receiver
+from lakeward.storage.table import TableRef
+
+
+class IcebergReceiver(Receiver):
+    """Looks ahead for the Iceberg arm.
+
+    Args:
+        tables: finds the dataset's table, if it has one.
+        warehouse: where data files go.
+    """
+
+    def __init__(self, tables: Tables, warehouse: Path) -> None:
+        self._tables = tables
+        self._warehouse = warehouse
+
+    def column_types(self, table: TableRef) -> dict[str, str]:
+        """Read them from the table that there is, or from that which would be made."""
+        schema, _ = self._columns(table)
+        types = {field.field_id: str(field.field_type) for field in schema.fields}
+        return {column.name: types[column.field_id] for column in table.schema.columns}
+
+    def abilities(self, table: TableRef, size: int) -> list[Ability]:
+        """Ask the catalog for the table, write a file into the warehouse, and look how much room there is."""
+        return [self._catalog(table), self._writable(), self._room(size)]
+
+    def rehearse(self, table: TableRef, rows: pa.RecordBatch) -> None:
+        """Write a Parquet file in memory."""
+        _, columns = self._columns(table)
+        taken = pa.Table.from_batches([columns.take(rows)])
+        with pq.ParquetWriter(pa.BufferOutputStream(), columns.arrow, **writer_options(taken)) as writer:
+            writer.write_table(taken)
+
+    def _columns(self, table: TableRef) -> tuple[IcebergSchema, TableColumns]:
+        found = self._tables.find(table)
+        schema = found.schema() if found is not None else physical_schema(table)
+        properties = found.properties if found is not None else {}
+        return schema, TableColumns(schema, table.schema, f"dataset {table.name}", properties)
+
+    def _catalog(self, table: TableRef) -> Ability:
+        try:
+            found = self._tables.find(table)
+        except LakewardError as error:
+            return Ability("catalog", False, error.message, error.next_step or "lakeward doctor")
+        there = f"the table {'.'.join(found.name())} is there" if found is not None else "the table will be made"
+        return Ability("catalog", True, f"it answers; {there}")
+
+    def _writable(self) -> Ability:
+        try:
+            self._warehouse.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self._warehouse):
+                return Ability("warehouse", True, f"{self._warehouse} is writable")
+        except OSError as error:
+            found = f"{self._warehouse} can't be written: {error.strerror or error}"
+            return Ability("warehouse", False, found, "choose a directory that you may write to: LAKEWARD_WAREHOUSE")
+
+    def _room(self, size: int) -> Ability:
+        there = next(folder for folder in (self._warehouse, *self._warehouse.parents) if folder.exists())
+        free = shutil.disk_usage(there).free
+        found = f"{free / 1e6:,.1f} MB are free, the copy has at most about {size / 1e6:,.1f} MB"
+        return Ability("disk", free > size, found, None if free > size else "free space, or choose another warehouse")

@@ -1,0 +1,64 @@
+"""What an arm says of itself before a dataset comes to it: how it would keep each column, and whether it can at all."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakeward.storage.table import TableRef
+
+
+@dataclass(frozen=True)
+class Ability:
+    """One thing that has to be as it should for a dataset to come to an arm.
+
+    Args:
+        name: what was looked at.
+        ok: whether it is so.
+        found: what was found.
+        next_step: what leads out, if it is not.
+    """
+
+    name: str
+    ok: bool
+    found: str
+    next_step: str | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return dict(vars(self))
+
+
+class Receiver(ABC):
+    """Looks ahead for one arm. Changes nothing."""
+
+    @abstractmethod
+    def column_types(self, table: TableRef) -> dict[str, str]:
+        """Return the type that the arm would keep each column in.
+
+        Raises:
+            ColumnMismatch: the arm has the dataset's table already, and a column of it can't take the dataset's.
+        """
+
+    @abstractmethod
+    def abilities(self, table: TableRef, size: int) -> list[Ability]:
+        """Return what has to be as it should for the dataset to come.
+
+        Args:
+            table: the dataset.
+            size: about how many bytes its copy will have.
+        """
+
+    @abstractmethod
+    def rehearse(self, table: TableRef, rows: pa.RecordBatch) -> None:
+        """Make of rows what a write would make of them, by the same code, and let go of it.
+
+        Args:
+            table: the dataset.
+            rows: business columns with the identity columns behind.
+
+        Raises:
+            LakewardError: the write would fail so.
+        """
