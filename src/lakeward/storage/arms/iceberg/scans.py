@@ -24,6 +24,7 @@ from pyiceberg.table.snapshots import Snapshot
 from lakeward.storage.arm import Scan
 from lakeward.storage.arms.iceberg.deletes import FILE_SHIFT, deleted_places, local_path
 from lakeward.storage.arms.iceberg.file_names import file_schema, type_in_files, under_table_names
+from lakeward.storage.arms.iceberg.known_files import KnownFiles
 from lakeward.storage.filters import quote_identifier
 from lakeward.types.logical import LogicalType, StructType
 from lakeward.types.schema import CREATED_AT, FLOAT_KINDS, IDENTITY_COLUMNS, VERSION, Schema
@@ -36,6 +37,8 @@ PLACE = f"((CAST(t.file_index AS BIGINT) << {FILE_SHIFT}) | t.file_row_number)"
 
 PATTERN = "[*?"
 """Characters of a path by which DuckDB takes it for a pattern."""
+
+_KNOWN = KnownFiles()
 
 _COMPARISONS: dict[str, Callable[..., BooleanExpression]] = {
     "=": EqualTo,
@@ -84,7 +87,10 @@ def files_of(
         wanted: files whose bounds exclude it are left out.
     """
     table = as_written(table, snapshot_id)
-    return table, list(table.scan(row_filter=wanted or AlwaysTrue(), snapshot_id=snapshot_id).plan_files())
+    if wanted is not None and wanted != AlwaysTrue():
+        return table, list(table.scan(row_filter=wanted, snapshot_id=snapshot_id).plan_files())
+    known = (table.metadata.table_uuid, snapshot_id)
+    return table, list(_KNOWN.of(known, lambda: list(table.scan(snapshot_id=snapshot_id).plan_files())))
 
 
 def live_rows(
