@@ -38,6 +38,23 @@ class ParityCheck:
         return {**vars(self), "at": self.at.isoformat(), "details": dict(self.details)}
 
 
+@dataclass(frozen=True)
+class Tally:
+    """What comparisons have found since a moment.
+
+    Args:
+        reads: how many reads of both arms could be compared.
+        mismatches: how many comparisons, of whatever kind, found that the arms differ.
+        seconds: the median of what those reads took, by arm.
+        elapsed: the seconds since that moment, by the database's clock.
+    """
+
+    reads: int
+    mismatches: int
+    seconds: Mapping[str, float]
+    elapsed: float
+
+
 class ParityChecks:
     """The table `lakeward.parity_checks` of one workspace."""
 
@@ -61,6 +78,20 @@ class ParityChecks:
         key = {"dataset_id": dataset_id, "kind": kind}
         (row,) = self._database.fetch(QUERIES["seconds_since"], key)
         return None if row["seconds"] is None else float(row["seconds"])
+
+    def tally(self, dataset_id: int, since: datetime, arms: tuple[str, str]) -> Tally:
+        """Count what comparisons of a dataset have found since a moment.
+
+        Args:
+            dataset_id: of which dataset.
+            since: by the database's clock.
+            arms: whose reading times are wanted.
+        """
+        key = {"dataset_id": dataset_id, "since": since, "first": arms[0], "second": arms[1]}
+        (row,) = self._database.fetch(QUERIES["tally"], key)
+        medians = {arms[0]: row["first_seconds"], arms[1]: row["second_seconds"]}
+        known = {arm: seconds for arm, seconds in medians.items() if seconds is not None}
+        return Tally(row["reads"], row["mismatches"], known, row["elapsed"])
 
     def mismatch(self, dataset_id: int) -> ParityCheck | None:
         """Return the newest finding that the arms differ; None: there is none, or all rows were found equal since."""

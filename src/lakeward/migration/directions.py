@@ -27,6 +27,15 @@ class Direction:
     switched: str
     final: str
 
+    @property
+    def arms(self) -> tuple[str, str]:
+        """Both arms, the one that the flip leaves first."""
+        return (self.source, self.to)
+
+    def other(self, primary: str) -> str:
+        """Return the arm that does not serve, where `primary` does."""
+        return self.source if primary == self.to else self.to
+
 
 DIRECTIONS: Mapping[str, Direction] = {
     "iceberg": Direction("postgres", "iceberg", "pg", "dual", "iceberg_dual", "iceberg_native"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -11,11 +12,12 @@ from lakeward.control.flips import FlipEvent, FlipRecord
 from lakeward.control.leases import Heartbeat
 from lakeward.control.tree import DatasetRecord
 from lakeward.discovery import discover
-from lakeward.errors import ConflictError, LeaseLost, UnknownObject, UsageError
+from lakeward.errors import ConflictError, LeaseLost, ParityMismatch, UnknownObject, UsageError
 from lakeward.migration import stages
 from lakeward.migration.directions import Direction, direction_to
 from lakeward.migration.options import Options
 from lakeward.migration.stage import Details, FlipContext, Rooms, Stage
+from lakeward.migration.watch import Limits, Watch
 from lakeward.storage.replication import Lag
 
 Tell = Callable[[str, int, int | None], None]
@@ -143,7 +145,7 @@ class Flip:
         wanted = [stage for stage in self._stages if stage.position <= last.position and stage in (*automatic, last)]
         direction = self._direction(self._rooms.flips.active(self._dataset.id), to)
         flip = self._rooms.flips.begin(self._dataset.id, direction.to, self._actor)
-        return self._work(flip, direction, options, [stage.name for stage in wanted])
+        return self._work(flip, options, [stage.name for stage in wanted])
 
     def stage(self, name: str, options: Options | None = None) -> Step:
         """Run one stage of the flip that goes on, also if it was done before.
@@ -153,7 +155,7 @@ class Flip:
             LakewardError: see `run`.
         """
         flip = self._going_on()
-        (step,) = self._work(flip, direction_to(flip.to), options, [self._stage(name).name], again=True)
+        (step,) = self._work(flip, options, [self._stage(name).name], again=True)
         return step
 
     def complete(self, options: Options | None = None, *, confirm: str | None = None) -> Step:
@@ -170,9 +172,42 @@ class Flip:
         flip = self._going_on()
         how = options or Options()
         how = replace(how, confirmed=confirm) if confirm is not None else how
-        (step,) = self._work(flip, direction_to(flip.to), how, ["complete"], again=True)
+        (step,) = self._work(flip, how, ["complete"], again=True)
         self._rooms.flips.end(flip, "completed")
         return step
+
+    def canary(self, limits: Limits, *, promote: bool = True) -> list[Step]:
+        """Watch both arms for a while, and then switch; if they don't keep to the limits, let the old arm serve.
+
+        Cut short, it changes nothing, and goes on when it is called again with the same limits.
+
+        Args:
+            limits: for how long, and what the arms have to keep to.
+            promote: switch when all is well.
+
+        Returns:
+            What was found, and what the switch did, if there was one to do.
+
+        Raises:
+            UsageError: no flip goes on, or the dataset is not mirrored.
+            ParityMismatch, ConflictError: the arms don't keep to the limits, and why; the old arm serves.
+        """
+        flip, started = self._going_on(), time.perf_counter()
+        with self._at_work(flip) as context:
+            switch = self._stage("switch")
+            try:
+                found = Watch(context, limits, self._actor).run()
+            except LeaseLost:
+                raise
+            except (ParityMismatch, ConflictError) as error:
+                undone = self._undone(switch, context)
+                serves = f"the {context.direction.source} arm serves the dataset"
+                error.safe = f"{'; '.join(undone)}" if undone else f"nothing was switched; {serves}, as before"
+                raise
+            steps = [Step("canary", found, time.perf_counter() - started)]
+            if promote and not switch.done(context):
+                steps.append(self._one(switch, context))
+        return steps
 
     def revert(self) -> list[str]:
         """Let the old arm serve again; both keep getting every write. Returns what was done.
@@ -228,20 +263,17 @@ class Flip:
 
     # Work ------------------------------------------------------------------------------------------------------------
 
+    @contextmanager
+    def _at_work(self, flip: FlipRecord, options: Options | None = None) -> Iterator[FlipContext]:
+        with self._rooms.flips.held(flip, self._dataset.name) as heartbeat:
+            check = _checking(heartbeat, self._dataset)
+            yield FlipContext(flip, direction_to(flip.to), self._rooms, options or Options(), self._tell, check)
+
     def _work(
-        self,
-        flip: FlipRecord,
-        direction: Direction,
-        options: Options | None,
-        names: Sequence[str],
-        *,
-        again: bool = False,
+        self, flip: FlipRecord, options: Options | None, names: Sequence[str], *, again: bool = False
     ) -> list[Step]:
         steps = []
-        with self._rooms.flips.held(flip, self._dataset.name) as heartbeat:
-            context = FlipContext(
-                flip, direction, self._rooms, options or Options(), self._tell, _checking(heartbeat, self._dataset)
-            )
+        with self._at_work(flip, options) as context:
             for name in names:
                 stage = self._stage(name)
                 context.check()
@@ -269,17 +301,19 @@ class Flip:
     def _undo(self, names: Sequence[str], outcome: str | None) -> list[str]:
         flip = self._going_on()
         done: list[str] = []
-        with self._rooms.flips.held(flip, self._dataset.name) as heartbeat:
-            context = FlipContext(flip, direction_to(flip.to), self._rooms, check=_checking(heartbeat, self._dataset))
+        with self._at_work(flip) as context:
             for name in names:
                 context.check()
-                actions = self._stage(name).undo(context)
-                if actions:
-                    self._rooms.flips.note(flip, name, "undone", self._actor, details={"actions": actions})
-                done += actions
+                done += self._undone(self._stage(name), context)
             if outcome is not None:
                 self._rooms.flips.end(flip, outcome)
         return done
+
+    def _undone(self, stage: Stage, context: FlipContext) -> list[str]:
+        actions = stage.undo(context)
+        if actions:
+            self._rooms.flips.note(context.flip, stage.name, "undone", self._actor, details={"actions": actions})
+        return actions
 
     def _stage(self, name: str) -> Stage:
         found = next((stage for stage in self._stages if stage.name == name), None)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from lakeward.clock import Clock, Faults
+from lakeward.control.flags.store import FlagTable
 from lakeward.control.flips import FlipRecord, Flips
 from lakeward.control.ignore_rules import IgnoreRules
 from lakeward.control.parity import ParityChecks
@@ -41,6 +42,7 @@ class Rooms:
     faults: Faults
     finder: Finder
     ignore_rules: IgnoreRules
+    flags: FlagTable
 
 
 @dataclass(frozen=True)

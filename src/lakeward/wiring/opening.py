@@ -230,7 +230,8 @@ def _flip_rooms(
     faults: Faults,
 ) -> FlipRooms:
     rules = IgnoreRules(database)
-    return FlipRooms(tree, storage, replication, flips, ParityChecks(database), clock, faults, Finder(duck), rules)
+    parity, finder, flags = ParityChecks(database), Finder(duck), FlagTable(database)
+    return FlipRooms(tree, storage, replication, flips, parity, clock, faults, finder, rules, flags)
 
 
 def _scratch(home: Path | None, undo: ExitStack) -> Path:
