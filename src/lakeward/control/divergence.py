@@ -115,7 +115,12 @@ class Divergence:
             }
             connection.execute(DECIDING["record_arm_version"], {**place, **snapshots, "rebases": False})
             connection.execute(DECIDING["carry_arm_versions"], place)
-        return replace(transaction, version=version + 1, parent_version=version, parent_digest=compaction.digest)
+        mirror = transaction.mirror
+        if mirror is not None and mirror.newest is not None and mirror.newest.version == transaction.parent_version:
+            # It holds the compaction's version, too, which was carried to it.
+            mirror = replace(mirror, newest=replace(mirror.newest, version=version))
+        moved = replace(transaction, version=version + 1, parent_version=version, parent_digest=compaction.digest)
+        return replace(moved, mirror=mirror)
 
     def unpublished(self, dataset_id: int) -> bool:
         """Say whether a committed version of the dataset is yet to be published."""

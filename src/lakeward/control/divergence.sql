@@ -34,12 +34,15 @@ VALUES (:dataset_id, :version, :parent_version, 'adopt', 'compact', :arm, 'commi
 SELECT 1 FROM lakeward.dataset_transactions WHERE dataset_id = :dataset_id AND status = 'open';
 
 -- name: maker
--- The newest transaction that wrote the snapshot to the arm. Later versions may have been carried along with it.
-SELECT t.id, t.version
+-- The newest transaction that wrote the snapshot to the arm, as a write, as its mirror's, or to bring a version there.
+-- Later versions may have been carried along with it.
+SELECT t.id, a.version
 FROM lakeward.dataset_transactions t
-JOIN lakeward.arm_versions a ON a.dataset_id = t.dataset_id AND a.arm = t.arm AND a.version = t.version
-WHERE t.dataset_id = :dataset_id AND t.arm = :arm AND t.status = 'committed' AND a.snapshot_id = :snapshot_id
-ORDER BY t.version DESC LIMIT 1;
+JOIN lakeward.arm_versions a ON a.dataset_id = t.dataset_id
+ AND a.version = CASE WHEN t.kind IN ('backfill', 'mirror') THEN t.parent_version ELSE t.version END
+WHERE t.dataset_id = :dataset_id AND :arm IN (t.arm, t.mirror_arm) AND t.kind <> 'route' AND t.status = 'committed'
+  AND a.arm = :arm AND a.snapshot_id = :snapshot_id
+ORDER BY a.version DESC, t.id DESC LIMIT 1;
 
 -- name: start_from
 -- What publishing the version has to find at `main`.

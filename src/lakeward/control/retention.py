@@ -84,6 +84,11 @@ class Retention:
             connection.execute(QUERIES["end_arm"], key)
             return [HeldVersion(**row) for row in connection.execute(QUERIES["held_by"], key).mappings()]
 
+    def held(self, dataset_id: int, arm: str) -> list[HeldVersion]:
+        """Return the versions of which an arm still has rows or files. Changes nothing; `ended` says nothing here."""
+        rows = self._database.fetch(QUERIES["held_by"], {"dataset_id": dataset_id, "arm": arm})
+        return [HeldVersion(**row) for row in rows]
+
     def open_seconds(self, dataset_id: int) -> float | None:
         """Return how long the dataset's open transaction has been open; None: there is none."""
         seconds: float | None = self._database.fetch(QUERIES["open_seconds"], {"dataset_id": dataset_id})[0]["seconds"]

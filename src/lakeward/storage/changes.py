@@ -227,7 +227,7 @@ def marked_rows(connection: duckdb.DuckDBPyConnection, side: Side, marks: str, c
         looked_up = f"SELECT (SELECT m.op FROM {marks} AS m WHERE m.id = r.{ROW_ID}) AS {_FOUND}, {select}"
         found = f"SELECT * FROM ({looked_up} FROM ({rows.sql}) AS r) WHERE {_FOUND} IS NOT NULL"
         return Relation(found, rows.tables)
-    joined = f"SELECT m.op, {select} FROM ({rows.sql}) AS r JOIN {marks} AS m ON m.id = r.{ROW_ID}"
+    joined = f"SELECT m.op AS {_FOUND}, {select} FROM ({rows.sql}) AS r JOIN {marks} AS m ON m.id = r.{ROW_ID}"
     return Relation(joined, rows.tables)
 
 

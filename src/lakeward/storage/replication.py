@@ -163,12 +163,16 @@ class Replication:
         """
         self._routing.arm(arm)
         dataset = self._tree.by_id(dataset.id)
-        if self.lag(dataset, arm).current:
+        lag = self.lag(dataset, arm)
+        if lag.current:
             return WriteResult.nothing(dataset.name, "replay", dataset.head_version, dataset.row_count)
+        if lag.holds is None and self.has_remains(dataset, arm):
+            self.drain(dataset, arm)
 
         def bring(task: WriteTask) -> Brought:
             source, held = self._source(task.table.dataset_id, task.transaction)
-            if task.parent is None:
+            # If all rows were put in place anew, some may be older than what the arm holds, as in an adopted snapshot.
+            if task.parent is None or held.base_version > task.parent.version:
                 done = self._mirroring.whole(task, self._routing.arm(source), held)
             else:
                 done = self._mirroring.replayed(task, self._sides(task, arm, source, held, task.parent))

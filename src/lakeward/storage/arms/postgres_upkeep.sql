@@ -2,18 +2,24 @@
 -- Rows that something replaced are in another index than those that nothing did: each of the two is asked for itself.
 
 -- name: delete_range
--- While a backfill is under way, rows of a version that nobody holds yet may be its. A statement that sees one of them sees
--- its transaction, too.
+-- What is held is known from before. A version that was brought to the arm since, under the number that it has on another
+-- one, stays, and so do rows that are being brought: whoever sees one of them sees its transaction, or what that decided.
 WITH gone AS (
     DELETE FROM lakeward.dataset_rows WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM lakeward.dataset_rows
         WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high AND until IS NULL
           AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions b
-                          WHERE b.dataset_id = :dataset_id AND b.status = 'open' AND b.kind = 'backfill')
+                          WHERE b.dataset_id = :dataset_id AND b.status = 'open' AND b.kind IN ('backfill', 'mirror'))
+          AND NOT EXISTS (SELECT 1 FROM lakeward.arm_versions a
+                          WHERE a.dataset_id = :dataset_id AND a.arm = 'postgres' AND a.expired_at IS NULL
+                            AND dataset_rows.version BETWEEN a.base_version AND a.version)
         LIMIT :chunk FOR UPDATE SKIP LOCKED
     ) || ARRAY(
         SELECT ctid FROM lakeward.dataset_rows
         WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high AND until > :low
+          AND NOT EXISTS (SELECT 1 FROM lakeward.arm_versions a
+                          WHERE a.dataset_id = :dataset_id AND a.arm = 'postgres' AND a.expired_at IS NULL
+                            AND dataset_rows.version BETWEEN a.base_version AND a.version)
         LIMIT :chunk FOR UPDATE SKIP LOCKED
     )) RETURNING 1
 )
@@ -24,7 +30,7 @@ SELECT count(*) AS rows FROM (
     SELECT 1 FROM lakeward.dataset_rows
     WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high AND until IS NULL
       AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions b
-                      WHERE b.dataset_id = :dataset_id AND b.status = 'open' AND b.kind = 'backfill')
+                      WHERE b.dataset_id = :dataset_id AND b.status = 'open' AND b.kind IN ('backfill', 'mirror'))
     UNION ALL
     SELECT 1 FROM lakeward.dataset_rows
     WHERE dataset_id = :dataset_id AND version BETWEEN :low AND :high AND until > :low

@@ -158,7 +158,9 @@ class Upkeep:
 
         def attempt() -> list[int]:
             loaded = self._tables.load(task.table)
-            doomed = removable(loaded.metadata, task.table, task.head_version, task.held)
+            # As it is after that: an old version may have been brought here since we looked, and another one after it.
+            held = self._retention.held(task.table.dataset_id, _ARM)
+            doomed = removable(loaded.metadata, task.table, task.head_version, held)
             if doomed:
                 gone[:] = doomed
                 self._faults.at("maintain:snapshots")
