@@ -89,6 +89,7 @@ class Ledger:
                     "owner": json.dumps(self._owner.to_json()),
                     "lease_seconds": self._lease_seconds,
                     "ticket": ticket,
+                    "past_mirror": intent.past_mirror,
                 },
             )
             newest = send(QUERIES, "newest_on_arm", {**key, "arm": intent.arm})

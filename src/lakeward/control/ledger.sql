@@ -18,7 +18,7 @@ WHERE d.id = :dataset_id FOR NO KEY UPDATE OF d FOR SHARE OF r;
 -- is nothing for recovery: an abandoned transaction stays open until what it left is gone.
 -- A version that is committed and not yet published keeps the slot: a next one would start from a snapshot that `main` is
 -- not at yet, and take that for another engine's hand. Whoever waits publishes it. What adopts another engine's snapshot is
--- there because it can't be published.
+-- there because it can't be published; and a write need not wait where only its mirror does not answer.
 WITH opened AS (
     INSERT INTO lakeward.dataset_transactions
         (dataset_id, version, parent_version, kind, verb, arm, mirror_arm, build_id, pipeline, writer, route_epoch,
@@ -32,13 +32,21 @@ WITH opened AS (
     WHERE d.id = :dataset_id AND (:kind = 'adopt' OR d.status <> 'diverged')
       AND (:kind = 'adopt' OR NOT EXISTS (
             SELECT 1 FROM lakeward.dataset_transactions t
-            WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.published_at IS NULL))
+            WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.published_at IS NULL)
+           OR (:past_mirror AND EXISTS (
+            SELECT 1 FROM lakeward.arm_versions a
+            WHERE a.dataset_id = :dataset_id AND a.arm = r.primary_arm AND a.version = d.head_version
+              AND a.snapshot_id IS NULL)))
       AND NOT EXISTS (SELECT 1 FROM lakeward.slot_waiters w
                       WHERE w.dataset_id = :dataset_id AND w.alive_until > clock_timestamp()
                         AND (CAST(:ticket AS bigint) IS NULL OR w.ticket < :ticket))
       -- A backfill does not keep the slot, but begins while nobody has it: what is open then could commit behind its back.
       AND NOT (:kind = 'backfill' AND EXISTS (
             SELECT 1 FROM lakeward.dataset_transactions t WHERE t.dataset_id = :dataset_id AND t.status = 'open'))
+      -- Nothing else is brought to its arm meanwhile: each of the two would take the other one's rows for leftovers.
+      AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t
+                      WHERE t.dataset_id = :dataset_id AND t.status = 'open' AND t.kind = 'backfill'
+                        AND t.arm = CAST(:arm AS text))
     ON CONFLICT DO NOTHING
     RETURNING id, version, fence, opened_at
 ), left_line AS (
@@ -53,18 +61,21 @@ WITH opened AS (
 SELECT id, version, fence, opened_at FROM opened;
 
 -- name: newest_on_arm
--- What a write to the arm (none given: the route's primary) goes on from. Sent together with `open`.
+-- What a write to the arm (none given: the route's primary) goes on from. Sent together with `open`. The newest version of
+-- an arm is ended only when the arm is being emptied: its rows are gone, or about to go.
 SELECT a.version, a.base_version, a.snapshot_id, a.parent_snapshot_id
 FROM lakeward.arm_versions a
 WHERE a.dataset_id = :dataset_id
   AND a.arm = coalesce(:arm, (SELECT r.primary_arm FROM lakeward.routes r WHERE r.dataset_id = :dataset_id))
+  AND a.expired_at IS NULL
 ORDER BY a.version DESC LIMIT 1;
 
 -- name: newest_on_mirror
 -- What the route's mirror holds, and whether a backfill is under way to it. Sent together with `open`.
 SELECT r.mirror_arm AS arm, a.version, a.base_version, a.snapshot_id, a.parent_snapshot_id
 FROM lakeward.routes r LEFT JOIN LATERAL (
-    SELECT * FROM lakeward.arm_versions a WHERE a.dataset_id = r.dataset_id AND a.arm = r.mirror_arm
+    SELECT * FROM lakeward.arm_versions a
+    WHERE a.dataset_id = r.dataset_id AND a.arm = r.mirror_arm AND a.expired_at IS NULL
     ORDER BY a.version DESC LIMIT 1) AS a ON true
 WHERE r.dataset_id = :dataset_id AND r.mirror_arm IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t

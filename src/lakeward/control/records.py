@@ -36,6 +36,8 @@ class Intent:
     fingerprint: str | None = None
     """What the pipeline means; None: no pipeline writes."""
     windows: Mapping[int, Window] = field(default_factory=dict)
+    past_mirror: bool = False
+    """Goes on from a version that its mirror has not published, where the one that serves has nothing to publish."""
 
 
 @dataclass(frozen=True)

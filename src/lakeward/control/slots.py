@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from lakeward import stopping
@@ -11,7 +12,7 @@ from lakeward.control.db import Database, Queries
 from lakeward.control.leases import Owner
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Intent, OpenTransaction
-from lakeward.errors import LockTimeout
+from lakeward.errors import LockTimeout, StorageError
 
 QUERIES = Queries.beside(__file__)
 
@@ -51,7 +52,7 @@ class Slots:
             tidy: called when the slot is taken: removes what a dead holder left, and says whether there was anything.
 
         Raises:
-            LockTimeout: it has waited too long; names the holder.
+            LockTimeout: it has waited too long, or would have to wait for a backfill; names the holder.
             Diverged: nothing may be written to the dataset now.
             Stopped: the work that it is for was stopped.
         """
@@ -61,11 +62,12 @@ class Slots:
         try:
             while True:
                 opened = self._ledger.try_open(intent, ticket)
-                if opened is None and tidy():
-                    opened = self._ledger.try_open(intent, ticket)
+                if opened is None:
+                    opened = self._tidied(intent, ticket, tidy)
                 if opened is not None:
                     ticket = None  # given back in the same step
                     return opened
+                self._refuse_beside_a_backfill(intent)
                 waited = self._clock.monotonic() - started
                 if waited >= self._timeout_seconds:
                     holders = self._database.fetch(QUERIES["holder"], {"dataset_id": intent.dataset_id})
@@ -77,6 +79,33 @@ class Slots:
         finally:
             if ticket is not None:
                 self._database.fetch(QUERIES["leave"], {"ticket": ticket, "dataset_id": intent.dataset_id})
+
+    def _tidied(self, intent: Intent, ticket: int | None, tidy: Callable[[], object]) -> OpenTransaction | None:
+        try:
+            return self._ledger.try_open(intent, ticket) if tidy() else None
+        except StorageError:
+            # It may be the mirror alone that does not answer. That falls behind, and nobody waits for it.
+            if intent.kind != "write":
+                raise
+            opened = self._ledger.try_open(replace(intent, past_mirror=True), ticket)
+            if opened is None:
+                raise
+            return opened
+
+    def _refuse_beside_a_backfill(self, intent: Intent) -> None:
+        """Raise LockTimeout if the arm is being backfilled: in the line, it would keep writers waiting as long."""
+        if intent.arm is None:
+            return
+        key = {"dataset_id": intent.dataset_id, "arm": intent.arm, "kind": intent.kind}
+        for found in self._database.fetch(QUERIES["backfill"], key):
+            owner = Owner.from_json(found["owner"])
+            raise LockTimeout(
+                f"dataset {intent.dataset} is being backfilled by {owner} for {found['age_seconds']:.1f} s",
+                safe="nothing was written, and the backfill goes on",
+                next_step="repeat when it is through; `lakeward ledger list` shows it",
+                dataset=intent.dataset,
+                holder=str(owner),
+            )
 
     def _stand(self, intent: Intent, ticket: int | None) -> int:
         """Keep the place in the line, or take one. A place that has lapsed meanwhile is kept, too."""

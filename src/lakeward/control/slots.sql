@@ -17,6 +17,13 @@ WHERE ticket = :ticket RETURNING ticket;
 DELETE FROM lakeward.slot_waiters
 WHERE ticket = :ticket OR (dataset_id = :dataset_id AND alive_until < clock_timestamp() - interval '1 hour');
 
+-- name: backfill
+-- The backfill that what is to be brought to an arm can't be done beside.
+SELECT l.owner, extract(epoch FROM clock_timestamp() - l.acquired_at)::float8 AS age_seconds
+FROM lakeward.dataset_transactions t JOIN lakeward.leases l ON l.transaction_id = t.id
+WHERE t.dataset_id = :dataset_id AND t.status = 'open' AND t.kind = 'backfill'
+  AND (t.arm = :arm OR :kind = 'backfill');
+
 -- name: holder
 SELECT t.id, t.version, t.build_id, t.pipeline, t.writer, l.owner, l.fence,
        extract(epoch FROM clock_timestamp() - l.acquired_at)::float8 AS age_seconds,

@@ -215,6 +215,9 @@ class StorageArm(ABC):
 
     name: ClassVar[str]
 
+    leftovers_hide: ClassVar[bool] = False
+    """Whether what an aborted version left here is never seen, whatever comes later, and goes with a later one."""
+
     @abstractmethod
     def __init__(self, context: ArmContext) -> None: ...
 

@@ -70,16 +70,31 @@ class Recovery:
         return done
 
     def discard(self, table: TableRef, transaction: OpenTransaction | Unfinished, arms: Sequence[str]) -> None:
-        """Remove what an open transaction has prepared on the arms that it wrote to. Repeating it changes nothing."""
+        """Remove what an open transaction has prepared on the arms that it wrote to. Repeating it changes nothing.
+
+        Args:
+            table: the dataset.
+            transaction: the open one.
+            arms: its own arm, then its mirror: that one's failing to answer keeps no later write from being done.
+        """
         if transaction.kind == "route":
             return
         for name in arms:
             if transaction.kind not in VERSIONLESS_KINDS:
-                self._arms[name].discard(table, transaction.version)
+                self._discard_write(table, transaction.version, name, mirrors=name != arms[0])
                 continue
             # Its version is not its own: another transaction may bring the same one there, or has done so.
             newest = self._ledger.newest_arm_version(table.dataset_id, name)
             self._arms[name].discard_after(table, newest.version if newest is not None else 0, transaction)
+
+    def _discard_write(self, table: TableRef, version: int, name: str, *, mirrors: bool) -> None:
+        arm = self._arms[name]
+        try:
+            arm.discard(table, version)
+        except StorageError as error:
+            if not (mirrors and arm.leftovers_hide):
+                raise
+            log.warning("dataset %s: what the %s arm has of %d stays for now: %s", table.name, name, version, error)
 
     def publish(self, dataset_id: int, transaction_id: int, arms: Sequence[str], version: int) -> None:
         """Publish a committed version on the arms that hold it, and record that. Repeating it changes nothing.
@@ -103,12 +118,16 @@ class Recovery:
         self, dataset_id: int, transaction_id: int, places: Mapping[str, tuple[TableRef, ArmVersion]]
     ) -> None:
         """Do what `publish` does, for the caller who has just decided where the version is."""
-        try:
-            for arm, (table, held) in places.items():
+        for arm, (table, held) in places.items():
+            try:
                 self._arms[arm].publish(table, held)
-        except Diverged:
-            self._divergence.mark(dataset_id, transaction_id)
-            raise
+            except Diverged:
+                if arm == self._tree.by_id(dataset_id).route.primary_arm:
+                    self._divergence.mark(dataset_id, transaction_id)
+                else:
+                    # A mirror, or a copy: it falls behind until its table is restored, and no writer waits for that.
+                    self._ledger.mark_published(transaction_id)
+                raise
         self._faults.at("publish:moved")
         self._ledger.mark_published(transaction_id)
 

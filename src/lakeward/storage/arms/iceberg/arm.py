@@ -63,6 +63,7 @@ class IcebergArm(StorageArm):
     """Rows in a native Apache Iceberg table."""
 
     name = "iceberg"
+    leftovers_hide = True
 
     def __init__(self, context: ArmContext) -> None:
         self._tables = Tables(context.database, context.settings)
