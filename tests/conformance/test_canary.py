@@ -9,7 +9,7 @@ import pytest
 
 import lakeward
 from lakeward.errors import ConflictError, ParityMismatch, UsageError
-from lakeward.migration.watch import Limits
+from lakeward.migration.options import Limits
 from lakeward.storage.requests import ReadRequest
 from lakeward.testing import AtStep, FakeClock
 from support.arms import ArmUnderTest, HeldDataset

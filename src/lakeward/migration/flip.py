@@ -10,14 +10,16 @@ from datetime import UTC, datetime
 
 from lakeward.control.flips import FlipEvent, FlipRecord
 from lakeward.control.leases import Heartbeat
+from lakeward.control.parity import ParityCheck
 from lakeward.control.tree import DatasetRecord
 from lakeward.discovery import discover
 from lakeward.errors import ConflictError, LeaseLost, ParityMismatch, UnknownObject, UsageError
 from lakeward.migration import stages
+from lakeward.migration.checking import Check, check
 from lakeward.migration.directions import Direction, direction_to
-from lakeward.migration.options import Options
+from lakeward.migration.options import Limits, Options
 from lakeward.migration.stage import Details, FlipContext, Rooms, Stage
-from lakeward.migration.watch import Limits, Watch
+from lakeward.migration.watch import Watch
 from lakeward.storage.replication import Lag
 
 Tell = Callable[[str, int, int | None], None]
@@ -54,6 +56,7 @@ class FlipStatus:
         lag: how far the arm that does not serve is behind; None: it has no part to play.
         stages: in order.
         events: what happened, oldest first.
+        parity: the newest comparison of its arms; None: there was none.
     """
 
     dataset: str
@@ -68,6 +71,12 @@ class FlipStatus:
     lag: Lag | None = None
     stages: tuple[StageState, ...] = ()
     events: tuple[FlipEvent, ...] = ()
+    parity: ParityCheck | None = None
+
+    @property
+    def next_stage(self) -> str | None:
+        """The first stage that is not done; None: no flip goes on, or nothing is left to do."""
+        return next((stage.name for stage in self.stages if not stage.done), None)
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
@@ -76,6 +85,8 @@ class FlipStatus:
             "lag": self.lag.to_json() if self.lag is not None else None,
             "stages": [each.to_json() for each in self.stages],
             "events": [each.to_json() for each in self.events],
+            "next_stage": self.next_stage,
+            "parity": self.parity.to_json() if self.parity is not None else None,
         }
 
 
@@ -126,6 +137,15 @@ class Flip:
         flip = active or FlipRecord(0, self._dataset.id, direction.to, self._actor, _NEVER, None, None, None, 0)
         context = FlipContext(flip, direction, self._rooms, options or Options())
         return [_state(stage, context) for stage in self._stages]
+
+    def check(self, to: str | None = None) -> Check:
+        """Say what would become of the real values, and all else that a flip needs. Reads all rows; changes nothing.
+
+        Args:
+            to: the arm to flip to, see `explain`.
+        """
+        direction = self._direction(self._rooms.flips.active(self._dataset.id), to)
+        return check(self._rooms, self._dataset, direction, self._tell)
 
     def run(self, to: str | None = None, *, until: str | None = None, options: Options | None = None) -> list[Step]:
         """Run every stage that is not done, up to the switch; a flip that was cut short goes on.
@@ -241,7 +261,8 @@ class Flip:
         record = self._rooms.tree.by_id(self._dataset.id)
         route = record.route
         flip = self._rooms.flips.newest(record.id)
-        base = FlipStatus(record.name, route.mode, route.primary_arm, route.mirror_arm, route.epoch)
+        parity = next(iter(self._rooms.parity.newest(record.id, most=1)), None)
+        base = FlipStatus(record.name, route.mode, route.primary_arm, route.mirror_arm, route.epoch, parity=parity)
         if flip is None:
             return base
         direction = direction_to(flip.to)

@@ -18,3 +18,21 @@ class Options:
     rows_per_second: int | None = None
     max_lag: int = 100
     confirmed: str | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What both arms have to keep to.
+
+    Args:
+        seconds: for how long.
+        max_mismatch: so many comparisons may find that they differ.
+        max_latency_ratio: the median read of the new arm takes at most so many times that of the old one; None: as long
+            as it likes.
+        min_reads: so many reads have to be compared.
+    """
+
+    seconds: float
+    max_mismatch: int = 0
+    max_latency_ratio: float | None = None
+    min_reads: int = 1

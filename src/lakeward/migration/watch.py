@@ -8,12 +8,13 @@ goes on with what was found before.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from itertools import count
 
 from lakeward.control.parity import Tally
 from lakeward.errors import ConflictError, LakewardError, ParityMismatch, UsageError
+from lakeward.migration.options import Limits
 from lakeward.migration.reading import read_both, reads_of
 from lakeward.migration.shadowing import STAGE, newest_watch, put_back, shadow, shadowed_by, to_be_shadowed
 from lakeward.migration.stage import Details, FlipContext
@@ -21,24 +22,6 @@ from lakeward.migration.stage import Details, FlipContext
 EVERY_SECONDS = 1.0
 SHARE = 0.1
 """The share of the time that the watch's own reads take at most."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What both arms have to keep to.
-
-    Args:
-        seconds: for how long.
-        max_mismatch: so many comparisons may find that they differ.
-        max_latency_ratio: the median read of the new arm takes at most so many times that of the old one; None: as long
-            as it likes.
-        min_reads: so many reads have to be compared.
-    """
-
-    seconds: float
-    max_mismatch: int = 0
-    max_latency_ratio: float | None = None
-    min_reads: int = 1
 
 
 class Watch:

@@ -9,6 +9,7 @@ from typing import Unpack
 
 from lakeward.control.history import History, Recoverable
 from lakeward.control.records import Transaction
+from lakeward.migration.bulk import BulkFlip
 from lakeward.migration.flip import Flip, Tell
 from lakeward.pipelines.models.declaring import declare_model
 from lakeward.pipelines.models.permit import Permit
@@ -28,6 +29,7 @@ from lakeward.types.schema import Schema
 from lakeward.wiring.actor import actor
 from lakeward.wiring.dataset import Dataset, Rooms
 from lakeward.wiring.declaring import Declaration, declare
+from lakeward.wiring.flipping import bulk_flip
 from lakeward.wiring.overview import DatasetStatus, dataset_status
 from lakeward.wiring.parts import Parts
 from lakeward.wiring.pin import Pin, pin
@@ -87,6 +89,10 @@ class Workspace:
             >>> flip.run(to="iceberg")  # doctest: +SKIP
         """
         return Flip(self._flips, self.tree.dataset(name), actor(), tell)
+
+    def bulk_flip(self, tell: Tell | None = None) -> BulkFlip:
+        """Return what flips many datasets, consumers before producers: see `BulkFlip.choose` and `BulkFlip.run`."""
+        return bulk_flip(self.tree, self.pipelines, lambda record: Flip(self._flips, record, actor(), tell))
 
     # Datasets --------------------------------------------------------------------------------------------------------
 

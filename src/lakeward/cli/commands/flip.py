@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import RenderableType
 
 from lakeward.cli.command import DryRunOption, command
+from lakeward.cli.commands import flip_canary
 from lakeward.cli.commands.dataset_name import DatasetArgument
+from lakeward.cli.commands.flip_many import Order, start_many, status_of_all
 from lakeward.cli.confirm import confirm
+from lakeward.cli.flip_text import event_lines, next_commands, route_lines, show_steps, stage_lines
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
-from lakeward.cli.text import printable
+from lakeward.errors import UsageError
 from lakeward.migration.options import Options
 
 if TYPE_CHECKING:
-    from lakeward.control.flips import FlipEvent
-    from lakeward.migration.flip import FlipStatus, StageState, Step
-
-WIDE = 80
-"""The width of a terminal that every line of `flip status` fits in."""
+    from lakeward.migration.flip import StageState
 
 ToOption = Annotated[
     str | None,
     typer.Option(metavar="ARM", show_default=False, help="postgres or iceberg; none: the one that does not serve."),
+]
+DatasetsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[DATASET]...", show_default=False, help="Their full names.")
+]
+SelectOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select",
+        metavar="PATTERN",
+        show_default=False,
+        help="Also those whose name, with or without its catalog, is like 'sales.*'. Repeat it for more.",
+    ),
+]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", metavar="N", min=1, show_default=False, help="Flip so many at most.")
+]
+OrderOption = Annotated[
+    Order, typer.Option("--order", help="Of several: consumers before producers, the smallest first, or by name.")
 ]
 UntilOption = Annotated[
     str | None, typer.Option(metavar="STAGE", show_default=False, help="The last stage to run; none: switch.")
@@ -56,43 +71,75 @@ def register(app: typer.Typer) -> None:
         ("cancel", cancel),
     ):
         command(group, name)(run)
+    flip_canary.register(group)
     app.add_typer(group, name="flip")
 
 
 def start(
     session: Session,
-    dataset: DatasetArgument,
+    datasets: DatasetsArgument = None,
+    select: SelectOption = None,
     to: ToOption = None,
     until: UntilOption = None,
     rows_per_second: PaceOption = None,
     max_lag: LagOption = 100,
+    limit: LimitOption = None,
+    order: OrderOption = Order.leaves_first,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Flip a dataset to the other arm, up to the switch.
+    """Flip datasets to the other arm, up to the switch.
 
     Every stage that is not done is run, one after the other; a flip that was cut short goes on from where things stand.
     Readers and writers go on all the time. Nothing is removed: until `complete`, `revert` takes a second.
+
+    Several datasets are flipped one after the other, to Iceberg unless --to says otherwise, those first that no
+    pipeline reads. One that fails is told with its reason, and the next one is flipped; the same command goes on with
+    what is left. The exit code is that of the first failure.
     """
+    options = _options(rows_per_second=rows_per_second, max_lag=max_lag)
+    dataset = datasets[0] if datasets and len(datasets) == 1 and not select else None
+    if dataset is None:
+        if until is not None:
+            raise UsageError("--until is for one dataset", safe="nothing was changed", next_step="name one dataset")
+        start_many(
+            session,
+            datasets or (),
+            select or (),
+            to=to or "iceberg",
+            limit=limit,
+            order=order,
+            options=options,
+            dry_run=dry_run,
+        )
+        return
     with session.workspace() as workspace:
         flip = workspace.flip(dataset, session.progress_of_stage)
-        options = _options(rows_per_second=rows_per_second, max_lag=max_lag)
         if dry_run:
             states = [state for state in flip.explain(to, options) if state.automatic]
             session.show_actions(_literally(states), lakeward("flip", "start", dataset, *(("--to", to) if to else ())))
             return
         steps = flip.run(to, until=until, options=options)
         now = flip.status()
-    _show_steps(session, steps, now)
+    show_steps(session, steps, now)
 
 
-def status(session: Session, dataset: DatasetArgument) -> None:
-    """Show how far the flip of a dataset is.
+def status(
+    session: Session,
+    dataset: Annotated[
+        str | None, typer.Argument(metavar="[DATASET]", help="Its full name; none: all of them.", show_default=False)
+    ] = None,
+) -> None:
+    """Show how far the flip of a dataset is, or all flips.
 
-    Its route, the stages that are done, how far the other arm is behind, and what happened.
+    Its route, the stages that are done, how far the other arm is behind, and what happened. Without a dataset: mode,
+    mirror, stage and newest comparison of each one.
     """
+    if dataset is None:
+        status_of_all(session)
+        return
     with session.workspace() as workspace:
         now = workspace.flip(dataset).status()
-    session.show(now.to_json(), [*_route(now), *_stages(now), *_events(now)], _next(now))
+    session.show(now.to_json(), [*route_lines(now), *stage_lines(now), *event_lines(now)], next_commands(now))
 
 
 def verify(session: Session, dataset: DatasetArgument) -> None:
@@ -101,7 +148,7 @@ def verify(session: Session, dataset: DatasetArgument) -> None:
         flip = workspace.flip(dataset)
         step = flip.stage("verify")
         now = flip.status()
-    _show_steps(session, [step], now)
+    show_steps(session, [step], now)
 
 
 def switch(session: Session, dataset: DatasetArgument, max_lag: LagOption = 100, dry_run: DryRunOption = False) -> None:
@@ -166,7 +213,7 @@ def _one(
         else:
             step = flip.stage(name, options)
         now = flip.status()
-    _show_steps(session, [step], now)
+    show_steps(session, [step], now)
 
 
 def _undone(session: Session, dataset: str, name: str, *, dry_run: bool, confirmed: str | None = None) -> None:
@@ -182,7 +229,9 @@ def _undone(session: Session, dataset: str, name: str, *, dry_run: bool, confirm
             _typed(flip.status().dataset, confirmed)
         done = flip.cancel() if name == "cancel" else flip.revert()
         now = flip.status()
-    session.show({"undone": done, **now.to_json()}, [*(done or ["nothing to undo"]), *_route(now)], _next(now))
+    session.show(
+        {"undone": done, **now.to_json()}, [*(done or ["nothing to undo"]), *route_lines(now)], next_commands(now)
+    )
 
 
 def _typed(name: str, confirmed: str | None) -> str:
@@ -200,73 +249,3 @@ def _options(rows_per_second: int | None = None, max_lag: int | None = None, con
 
 def _literally(states: Iterable[StageState]) -> list[str]:
     return [f"{state.name}: {action}" for state in states for action in state.actions]
-
-
-def _show_steps(session: Session, steps: list[Step], now: FlipStatus) -> None:
-    lines: list[RenderableType] = [f"{step.stage}: {_told(step.details)} ({step.seconds:.2f} s)" for step in steps] or [
-        "nothing was left to do"
-    ]
-    session.show({"steps": [step.to_json() for step in steps], **now.to_json()}, [*lines, *_route(now)], _next(now))
-
-
-def _told(details: object) -> str:
-    assert isinstance(details, dict)
-    return ", ".join(f"{name} {_plain(value)}" for name, value in details.items())
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, dict):
-        return f"({_told(value)})"
-    if isinstance(value, list):
-        return "; ".join(map(str, value))
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _route(now: FlipStatus) -> list[RenderableType]:
-    mirror = f", mirrored to {now.mirror}" if now.mirror else ""
-    lines: list[RenderableType] = [
-        f"{now.dataset}: served by {now.primary}{mirror} (mode {now.mode}, epoch {now.epoch})"
-    ]
-    if now.lag is not None and not now.lag.current:
-        holds = f"holds version {now.lag.holds}" if now.lag.holds is not None else "holds no version"
-        why = f": {now.lag.error}" if now.lag.error else ""
-        lines.append(f"the {now.lag.arm} arm {holds}, and is behind by {now.lag.missed}{why}")
-    return lines
-
-
-def _stages(now: FlipStatus) -> list[RenderableType]:
-    if now.to is None:
-        return ["it was never flipped"]
-    if now.outcome is not None:
-        return [f"the newest flip, to {now.to}, was {now.outcome}"]
-    held = [f"{now.owner} works on it"] if now.owner else []
-    stages = [_folded(f"{each.name:<9} {'done' if each.done else '':<4}  {each.about}", 16) for each in now.stages]
-    return [f"flip to {now.to}, begun by {now.started_by}", *held, "", *stages]
-
-
-def _events(now: FlipStatus) -> list[RenderableType]:
-    """Return a line for each thing that happened; that a stage has started only if it has not ended since."""
-    latest = now.events[-1:]
-    told = [each for each in now.events if each.event != "started" or each in latest]
-    return ["", *map(_event, told)] if told else []
-
-
-def _event(event: FlipEvent) -> str:
-    took = f" in {event.seconds:.2f} s" if event.seconds is not None else ""
-    told = {name: value for name, value in event.details.items() if name != "actions"}
-    what = "; ".join(part for part in (*event.details.get("actions", ()), _told(told)) if part)
-    after = f": {what}" if what else ""
-    return _folded(f"{event.at:%Y-%m-%d %H:%M:%S}  {event.stage:<9} {event.event}{took}{after}", 21)
-
-
-def _folded(line: str, indent: int) -> str:
-    """Return a line as several ones that a terminal shows whole."""
-    return "\n".join(textwrap.wrap(printable(line), WIDE, subsequent_indent=" " * indent, break_long_words=False))
-
-
-def _next(now: FlipStatus) -> list[str]:
-    if now.to is None or now.outcome is not None:
-        return [lakeward("flip", "start", now.dataset, "--dry-run")]
-    if now.primary != now.to:
-        return [lakeward("flip", "start", now.dataset), lakeward("flip", "cancel", now.dataset, "--dry-run")]
-    return [lakeward("flip", "revert", now.dataset), lakeward("flip", "complete", now.dataset, "--dry-run")]

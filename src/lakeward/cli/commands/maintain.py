@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lakeward.cli.command import DryRunOption, command
+from lakeward.cli.durations import seconds_of
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 
 if TYPE_CHECKING:
     from lakeward.storage.leftovers import Rewriting
     from lakeward.storage.replication import Lag
-
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smhd]?)")
 
 DatasetsArgument = Annotated[
     list[str] | None,
@@ -51,7 +48,7 @@ def maintain(
     and nothing outside a dataset's own directory. Safe at any time, also in several processes at once, while others
     read and write.
     """
-    seconds = _seconds(older_than)
+    seconds = seconds_of(older_than, "--older-than")
     with session.workspace() as workspace:
         report = workspace.maintain(
             *(datasets or ()), older_than=seconds, dry_run=dry_run, progress=lambda what, _: session.progress(what, 0)
@@ -89,13 +86,6 @@ def _compacted(done: Rewriting) -> str:
         return f"would be compacted: {done.dataset}: {before}, to {done.files_after:,}{dropped}"
     after = f"{done.files_after:,}{_sized(done.bytes_after or 0)}"
     return f"{done.dataset} version {done.version}: compacted {before}, to {after}{dropped}"
-
-
-def _seconds(text: str) -> float:
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
-        raise typer.BadParameter(f"{text!r} is not a duration; write 90s, 30m, 1h or 2d", param_hint="--older-than")
-    return float(match[1]) * _UNITS[match[2]]
 
 
 def _counted(kind: str, count: int) -> str:
