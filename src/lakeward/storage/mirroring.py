@@ -90,7 +90,7 @@ class Mirroring:
         """
         running = RunningDigest(self._duck, task.table.schema)
         rows = source.scan(task.table, held, Scan(task.table.schema.names, identity=True))
-        rows = running.over(watched(rows) if watched is not None else rows)
+        rows = running.over(watched(rows) if watched is not None else rows, ahead=True)
         prepared = self._arms[task.transaction.arm].prepare(task, rows)
         assert isinstance(prepared, Prepared), "a copy is always written"
         return self._replayed(task, prepared, running)

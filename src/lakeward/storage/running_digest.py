@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pyarrow as pa
 
 from lakeward.storage.duck import Duck
+from lakeward.storage.pump import prefetched
 from lakeward.types.digest import EMPTY, Digest, digest_batches
 from lakeward.types.schema import Schema
 
@@ -24,12 +26,18 @@ class RunningDigest:
         self._schema = schema
         self.digest: Digest = EMPTY
 
-    def over(self, batches: pa.RecordBatchReader) -> pa.RecordBatchReader:
-        """Return the same stream; when it is read to the end, `digest` is that of all its rows."""
+    def over(self, batches: pa.RecordBatchReader, *, ahead: bool = False) -> pa.RecordBatchReader:
+        """Return the same stream; when it is read to the end, `digest` is that of all its rows.
+
+        Args:
+            batches: the stream.
+            ahead: a thread reads the next batches while one is hashed: worth its while where they are many.
+        """
 
         def hashed() -> Iterator[pa.RecordBatch]:
-            with self._duck.session() as connection:
-                for batch in batches:
+            reading = prefetched(batches) if ahead else nullcontext(iter(batches))
+            with self._duck.session() as connection, reading as ready:
+                for batch in ready:
                     one = pa.RecordBatchReader.from_batches(batch.schema, [batch])
                     self.digest += digest_batches(self._schema, one, connection=connection)
                     yield batch
