@@ -17,24 +17,36 @@ from lakeward.testing.drill.model import Log, Model, Rooms
 from lakeward.testing.drill.processes import Nursery, Writer
 from lakeward.testing.drill.witness import Readers, Writers, lines
 
-WRITERS, READERS = 4, 4
-
-AT_LEAST = ("switch", "revert", "switch")
 GOES_ON = ("revert", "switch", "revert", "cancel", "switch")
-"""What is done with the flip: first these, then those over and over until the time is up. Both end with a switch."""
+"""What is done with the flip over and over until the time is up."""
 
-KILLED_IN = 0.5
-"""The share of tries that end by a kill, as long as `MOST_KILLS` of one thing have not been killed."""
 MOST_KILLS = 2
 MOST_TRIES = 30
 
 ARMS = ("postgres", "iceberg")
 
 
+@dataclass(frozen=True)
+class Load:
+    """What goes on meanwhile, and what is done at least.
+
+    Args:
+        writers, readers: how many processes of each.
+        killed_in: the share of tries that end by a kill, as long as `MOST_KILLS` of one thing have not been killed.
+        at_least: what is done with the flip, however long it takes; ends with a switch, as `GOES_ON` does.
+    """
+
+    writers: int = 4
+    readers: int = 4
+    killed_in: float = 0.5
+    at_least: tuple[str, ...] = ("switch", "revert", "switch")
+
+
 @dataclass
 class FlipsUnderLoad:
     """What happened. Times are in seconds; those of switches and reverts are of the ones that were not killed."""
 
+    load: Load
     seconds: float = 0.0
     writes: Mapping[str, int] = field(default_factory=dict)
     reads: int = 0
@@ -49,7 +61,7 @@ class FlipsUnderLoad:
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
         times = {name: {"p50": percentile(each, 50), "p99": percentile(each, 99)} for name, each in self._times.items()}
-        return {**vars(self), "writes": dict(self.writes), **times}
+        return {**vars(self), "load": vars(self.load), "writes": dict(self.writes), **times}
 
     @property
     def _times(self) -> dict[str, list[float]]:
@@ -64,7 +76,8 @@ class FlipsUnderLoad:
             if each
         )
         return (
-            f"flips under load, {self.seconds:.0f} s, {WRITERS} writers, {READERS} readers: {counts} writes, "
+            f"flips under load, {self.seconds:.0f} s, {self.load.writers} writers, {self.load.readers} readers: "
+            f"{counts} writes, "
             f"{self.reads} reads; {self.done.count('switch')} switches, {self.done.count('revert')} reverts, "
             f"{self.done.count('cancel')} cancelled; {self.kills} kills; {times}; a writer waited at most "
             f"{self.longest_wait:.2f} s while none wrote; {len(self.violations)} violations"
@@ -86,19 +99,23 @@ class FlipDrill:
         name: the dataset, new and on the Postgres arm.
         directory: for journals; empty.
         seed: what is written, and when kills come; not how the processes interleave.
+        load: what goes on.
     """
 
-    def __init__(self, rooms: Rooms, nursery: Nursery, name: str, directory: Path, seed: int) -> None:
+    def __init__(
+        self, rooms: Rooms, nursery: Nursery, name: str, directory: Path, seed: int, load: Load | None = None
+    ) -> None:
+        self._load = load or Load()
         self._nursery = nursery
         self._rooms = rooms
         self._name = name
         self._generator = random.Random(seed)
         self._log = Log()
         self._model = Model(rooms, self._log, [rooms.tree.dataset(name)])
-        self._writers = [directory / f"writer_{number}" for number in range(WRITERS)]
-        self._readers = [directory / f"reader_{number}" for number in range(READERS)]
+        self._writers = [directory / f"writer_{number}" for number in range(self._load.writers)]
+        self._readers = [directory / f"reader_{number}" for number in range(self._load.readers)]
         self._typical = dict.fromkeys(("switch", "revert", "cancel"), 0.3)
-        self._found = FlipsUnderLoad()
+        self._found = FlipsUnderLoad(self._load)
 
     def run(self, seconds: float, tell: Callable[[int], None]) -> FlipsUnderLoad:
         """Flip for so many seconds, at least there, back and there again; then compare.
@@ -111,11 +128,11 @@ class FlipDrill:
         busy = [self._started("write", each, place) for place, each in enumerate(self._writers)]
         busy += [self._started("read", each, place) for place, each in enumerate(self._readers)]
         flipper = self._nursery.writer()
-        for number, do in enumerate(itertools.chain(AT_LEAST, itertools.cycle(GOES_ON)), start=1):
+        for number, do in enumerate(itertools.chain(self._load.at_least, itertools.cycle(GOES_ON)), start=1):
             flipper = self._one(flipper, do)
             passed = time.monotonic() - began
             tell(min(round(passed), round(seconds)))
-            enough = number >= len(AT_LEAST) and passed >= seconds
+            enough = number >= len(self._load.at_least) and passed >= seconds
             if self._found.violations or (enough and do == "switch"):
                 break
         for process in busy:
@@ -129,7 +146,7 @@ class FlipDrill:
     def _started(self, role: str, journal: Path, place: int) -> Writer:
         journal.touch()
         process = self._nursery.writer()
-        numbers = {"first": place + 1, "step": WRITERS, "seed": self._generator.randrange(2**31)}
+        numbers = {"first": place + 1, "step": self._load.writers, "seed": self._generator.randrange(2**31)}
         process.tell({"role": role, "dataset": self._name, "journal": str(journal), **numbers})
         return process
 
@@ -138,7 +155,7 @@ class FlipDrill:
         kills = 0
         for _ in range(MOST_TRIES):
             flipper.tell({"role": "flip", "dataset": self._name, "to": "iceberg", "do": do})
-            if kills < MOST_KILLS and self._generator.random() < KILLED_IN:
+            if kills < MOST_KILLS and self._generator.random() < self._load.killed_in:
                 answer = flipper.answer(self._generator.uniform(0, 1.2 * self._typical[do]))
             else:
                 answer = flipper.answer()
@@ -180,5 +197,5 @@ class FlipDrill:
         for journal in self._readers:
             found.reads += len(lines(journal))
             found.violations += readers.check(journal)
-        busy = found.writes.get("acknowledged", 0) and found.reads
+        busy = found.writes.get("acknowledged", 0) and (found.reads or not self._readers)
         found.violations += [] if busy else ["nothing was written or read"]
