@@ -13,7 +13,6 @@ from lakeward.control.tree import DatasetRecord
 from lakeward.errors import ArmNotCurrent, ParityMismatch
 from lakeward.migration.accepting import Accepted, accepted
 from lakeward.migration.stage import Rooms
-from lakeward.storage.facade import Parity
 from lakeward.storage.finding import Finding, both, without
 from lakeward.storage.routing import Place
 from lakeward.storage.table import table_ref
@@ -50,6 +49,37 @@ class Compared:
         return told
 
 
+@dataclass(frozen=True)
+class Verified:
+    """What every arm that holds a dataset's head has.
+
+    Args:
+        dataset: its name.
+        version: the head.
+        digests: by arm, the one that serves first.
+        recorded: the digest that was found when the version was first looked at, as text.
+        compared: what the comparison of two arms found; None: one alone holds the head.
+    """
+
+    dataset: str
+    version: int
+    digests: Mapping[str, Digest]
+    recorded: str | None
+    compared: Compared | None
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        told: dict[str, object] = {
+            "dataset": self.dataset,
+            "version": self.version,
+            "equal": True,
+            "digests": {arm: str(digest) for arm, digest in self.digests.items()},
+            "recorded": self.recorded,
+        }
+        found = self.compared.to_json() if self.compared is not None else {}
+        return told | {name: value for name, value in found.items() if name not in ("version", "digest")}
+
+
 def compare(rooms: Rooms, dataset: DatasetRecord, other: str) -> Compared:
     """Compare the arm that serves a dataset with another one, at the newest version that the other one holds.
 
@@ -77,31 +107,31 @@ def compare(rooms: Rooms, dataset: DatasetRecord, other: str) -> Compared:
     return _judged(rooms, dataset, (first, second), (digests[0], digests[1]))
 
 
-def verify(rooms: Rooms, dataset: DatasetRecord) -> tuple[Parity, Compared | None]:
+def verify(rooms: Rooms, dataset: DatasetRecord) -> Verified:
     """Compare every arm that holds the head of a dataset, and what was recorded of it before.
-
-    Returns:
-        The digests, and what the comparison of two arms found; None: one alone holds the head.
 
     Raises:
         ParityMismatch: they differ; of two arms that is kept, and blocks a switch.
     """
+    recorded: str | None = None
     try:
         parity = rooms.storage.verify(dataset)
+        digests, version = parity.digests, parity.version
+        recorded = str(parity.recorded) if parity.recorded is not None else None
     except ParityMismatch as error:
-        shown, version = error.fields["digests"], error.fields["version"]
-        assert isinstance(shown, dict) and isinstance(version, int)
-        digests = {arm: Digest.parse(digest) for arm, digest in shown.items()}
+        shown, found = error.fields["digests"], error.fields["version"]
+        assert isinstance(shown, dict) and isinstance(found, int)
+        digests, version = {arm: Digest.parse(digest) for arm, digest in shown.items()}, found
         if len(set(digests.values())) == 1:
             raise
-        parity = Parity(dataset.name, version, digests)
-    if len(parity.digests) < 2:
-        return parity, None
-    primary, *others = parity.digests
-    other = next((arm for arm in others if parity.digests[arm] != parity.digests[primary]), others[0])
-    first, second = (rooms.storage.routing.resolve(dataset, arm, parity.version) for arm in (primary, other))
+    if len(digests) < 2:
+        return Verified(dataset.name, version, digests, recorded, None)
+    primary, *others = digests
+    other = next((arm for arm in others if digests[arm] != digests[primary]), others[0])
+    first, second = (rooms.storage.routing.resolve(dataset, arm, version) for arm in (primary, other))
     assert first is not None and second is not None, "the version is named"
-    return parity, _judged(rooms, dataset, (first, second), (parity.digests[primary], parity.digests[other]))
+    compared = _judged(rooms, dataset, (first, second), (digests[primary], digests[other]))
+    return Verified(dataset.name, version, digests, recorded, compared)
 
 
 def _judged(

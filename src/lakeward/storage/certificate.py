@@ -76,6 +76,14 @@ class ColumnCertificate:
         self.examples.append(example)
 
     @property
+    def range(self) -> str:
+        """The bounds, or the greatest length, in words; nothing where there is neither."""
+        if self.bounds is not None:
+            return ", ".join(show(bound) for bound in self.bounds)
+        unit = "elements" if self.type.startswith("list") else "bytes"
+        return f"up to {self.longest:,} {unit}" if self.longest is not None else ""
+
+    @property
     def closed(self) -> bool:
         """Whether enough is known of it."""
         return len(self.examples) >= EXAMPLES

@@ -10,6 +10,7 @@ from typing import Unpack
 from lakeward.control.history import History, Recoverable
 from lakeward.control.records import Transaction
 from lakeward.migration.bulk import BulkFlip
+from lakeward.migration.comparisons import Comparisons
 from lakeward.migration.flip import Flip, Tell
 from lakeward.pipelines.models.declaring import declare_model
 from lakeward.pipelines.models.permit import Permit
@@ -53,6 +54,7 @@ class Workspace:
         self.replication = parts.replication
         self.flags = parts.flags
         self._flips = parts.flips
+        self.comparisons = Comparisons(parts.flips, actor)
         self.recovery = parts.recovery
         self.retention = parts.retention
         self.upkeep = parts.upkeep

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakeward.cli.command import DryRunOption, command
-from lakeward.cli.commands import flip_canary
+from lakeward.cli.commands import flip_canary, flip_check, flip_ignore, flip_recheck, flip_resync
 from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.commands.flip_many import Order, start_many, status_of_all
 from lakeward.cli.confirm import confirm
@@ -71,7 +71,8 @@ def register(app: typer.Typer) -> None:
         ("cancel", cancel),
     ):
         command(group, name)(run)
-    flip_canary.register(group)
+    for module in (flip_canary, flip_check, flip_recheck, flip_resync, flip_ignore):
+        module.register(group)
     app.add_typer(group, name="flip")
 
 
