@@ -37,6 +37,13 @@ RATCHET: dict[tuple[str, str], tuple[int, str]] = {
             "and shown as behind; so for what it leaves, which goes before the mirror is written again"
         ),
     ),
+    ("broad-except", "src/lakeward/storage/comparison.py"): (
+        2,
+        (
+            "threads beside a reader that compare what it gets with another arm: whatever they meet must not reach the "
+            "reader; it is logged, counted and written down as a comparison that failed"
+        ),
+    ),
     ("broad-except", "src/lakeward/storage/maintenance.py"): (
         1,
         "a dataset of which something is wrong must not keep the others from maintenance: it is logged and reported",

@@ -20,6 +20,17 @@ ARMS_OF: dict[str, tuple[str, str | None]] = {
 """The primary and the mirror of each mode."""
 
 
+def in_words(mode: str) -> str:
+    """Return where the rows of a mode are.
+
+    Example:
+        >>> in_words("dual")
+        'the postgres arm, mirrored to iceberg'
+    """
+    primary, mirror = ARMS_OF[mode]
+    return f"the {primary} arm" + (f", mirrored to {mirror}" if mirror else "")
+
+
 @dataclass(frozen=True)
 class Route:
     """The one truth about where a dataset's rows are. `epoch` counts its changes and is checked by decide."""

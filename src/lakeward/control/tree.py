@@ -14,7 +14,7 @@ import sqlalchemy
 
 from lakeward.control.db import Database, Queries
 from lakeward.control.names import DatasetName, quote_level
-from lakeward.control.routes import ARM_MODES, Route
+from lakeward.control.routes import ARM_MODES, ARMS_OF, Route
 from lakeward.errors import InvalidName, NameTaken, UnknownObject
 from lakeward.types.schema import Schema
 
@@ -117,6 +117,7 @@ class Tree:
         arm: str = "postgres",
         actor: str = "api",
         partition_by: Sequence[str] = (),
+        mode: str | None = None,
     ) -> DatasetRecord:
         """Make a dataset without rows, and its catalog and schema where they are missing.
 
@@ -126,6 +127,7 @@ class Tree:
             arm: where its rows will live: `postgres` or `iceberg`.
             actor: who does it, for the audit log.
             partition_by: how its Iceberg table is partitioned when that is made, as `declare_partitions` returns it.
+            mode: instead of `arm`: its mode, as in `ARMS_OF`; one with a mirror gets its first write on both arms.
 
         Raises:
             NameTaken: a dataset of that name, or of a twin of it, exists.
@@ -135,6 +137,8 @@ class Tree:
         path = DatasetName.parse(name) if isinstance(name, str) else name
         if arm not in ARM_MODES:
             raise UnknownObject(f"unknown arm {arm!r}; there are {', '.join(ARM_MODES)}", arm=arm)
+        mode = mode or ARM_MODES[arm]
+        primary, mirror = ARMS_OF[mode]
         with self._database.transaction() as connection:
             catalog = self._level(connection, "catalog", self._workspace, path.catalog, path)
             schema_id = self._level(connection, "schema", catalog, path.schema, path)
@@ -151,7 +155,8 @@ class Tree:
                 },
             )
             connection.execute(
-                QUERIES["add_route"], {"dataset_id": dataset_id, "mode": ARM_MODES[arm], "primary_arm": arm}
+                QUERIES["add_route"],
+                {"dataset_id": dataset_id, "mode": mode, "primary_arm": primary, "mirror_arm": mirror},
             )
             connection.execute(
                 QUERIES["audit"],
@@ -164,7 +169,8 @@ class Tree:
                         {
                             "columns": schema.to_json(),
                             "primary_key": list(schema.primary_key),
-                            "arm": arm,
+                            "arm": primary,
+                            **({"mode": mode} if mirror else {}),
                             **({"partition_by": list(partition_by)} if partition_by else {}),
                         }
                     ),

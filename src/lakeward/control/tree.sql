@@ -25,7 +25,8 @@ INSERT INTO lakeward.datasets (schema_id, name, columns, primary_key, partition_
 VALUES (:parent, :name, CAST(:columns AS jsonb), :primary_key, :partition_by) ON CONFLICT DO NOTHING RETURNING id;
 
 -- name: add_route
-INSERT INTO lakeward.routes (dataset_id, mode, primary_arm, mirror_arm) VALUES (:dataset_id, :mode, :primary_arm, NULL);
+INSERT INTO lakeward.routes (dataset_id, mode, primary_arm, mirror_arm)
+VALUES (:dataset_id, :mode, :primary_arm, :mirror_arm);
 
 -- name: audit
 INSERT INTO lakeward.audit_log (actor, action, subject, before, after)

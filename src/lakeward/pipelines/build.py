@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakeward.compute.engine import Engine
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Window
+from lakeward.control.routes import ARM_MODES
 from lakeward.control.source_windows import Happened, SourceWindows
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import (
@@ -31,7 +32,7 @@ from lakeward.pipelines.models.registered import ModelCatalog
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.progress import BuildProgress, Progress
 from lakeward.pipelines.source_input import source_input
-from lakeward.pipelines.spec import Pipeline, strategy_classes
+from lakeward.pipelines.spec import OutputSpec, Pipeline, strategy_classes
 from lakeward.pipelines.stage_runner import Reads, Stages
 from lakeward.pipelines.up_to_date import UpToDate
 from lakeward.pipelines.windows import Asked, BuildWindows, decide, everything
@@ -44,7 +45,6 @@ from lakeward.types.schema import Schema
 
 WRITER = "pipeline.output"
 RUN_WRITER = "run.output"
-DEFAULT_ARM = "postgres"
 
 
 @dataclass
@@ -285,6 +285,12 @@ class Builder:
             opened=partial(stages.opened, None if graph.pipeline.one_off else graph.pipeline.name),
         )
 
+    def mode_of_new(self, pipeline: Pipeline, output: OutputSpec) -> str:
+        """Return the mode that an output's dataset is made in: that of its arm alone, or as the writer's flag says."""
+        if output.arm is not None:
+            return ARM_MODES[output.arm]
+        return self.storage.flags.mode_of_new(RUN_WRITER if pipeline.one_off else WRITER)
+
     def _dataset(self, graph: Graph, index: int, schema: Schema) -> DatasetRecord:
         """Return the output's dataset, created if it is missing."""
         output = graph.pipeline.spec.outputs[index]
@@ -292,7 +298,8 @@ class Builder:
         if record is None:
             try:
                 actor = "run" if graph.pipeline.one_off else f"pipeline {graph.pipeline.name}"
-                return self.tree.create_dataset(output.dataset, schema, arm=output.arm or DEFAULT_ARM, actor=actor)
+                mode = self.mode_of_new(graph.pipeline, output)
+                return self.tree.create_dataset(output.dataset, schema, mode=mode, actor=actor)
             except NameTaken:
                 # Somebody else made it in this instant; a twin under another spelling is still an error.
                 record = self.tree.find(output.dataset)

@@ -13,9 +13,10 @@ from typing import Any
 from lakeward.compute.full_names import FullNames, read_full_names
 from lakeward.compute.place import sql_error
 from lakeward.compute.sql import analyse
+from lakeward.control.routes import in_words
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import LakewardError, SqlError, UsageError
-from lakeward.pipelines.build import DEFAULT_ARM, Builder
+from lakeward.pipelines.build import Builder
 from lakeward.pipelines.graph import read_graph
 from lakeward.pipelines.origin import Origin
 from lakeward.pipelines.outputs import check_existing
@@ -119,7 +120,8 @@ class OneOff:
             there = self.tree.find(output.dataset)
             if there is None:
                 columns = ", ".join(f"{column.name} {column.type}" for column in schema.columns)
-                actions.append(f"create dataset {output.dataset} ({columns}) on {output.arm or DEFAULT_ARM}")
+                where = in_words(self.builder.mode_of_new(pipeline, output))
+                actions.append(f"create dataset {output.dataset} ({columns}) on {where}")
             else:
                 check_existing(graph, index, schema, there.schema)
             verb = strategy_classes()[output.strategy]().verb(rebuild=False)

@@ -29,8 +29,6 @@ from lakeward.pipelines.registry import Applied
 from lakeward.pipelines.spec import OutputSpec, Pipeline, PipelineSpec
 from lakeward.types.schema import Schema, name_key
 
-_DEFAULT_ARM = "postgres"
-
 
 class Catalog(Protocol):
     """Where a plan looks datasets up. The control plane's tree is one."""
@@ -51,6 +49,7 @@ def make_plan(
     engine: Engine,
     models: ModelCatalog | None = None,
     forecast: Forecast | None = None,
+    arm_of_new: str = "postgres",
 ) -> Plan:
     """Compare a project with what is applied, after checking all of it.
 
@@ -61,12 +60,13 @@ def make_plan(
         engine: describes queries.
         models: where models are looked up; None: there are none.
         forecast: foresees the next build; None: whatever is not unchanged is taken to be rebuilt.
+        arm_of_new: the arm that serves a dataset that is made, if its output names none.
 
     Raises:
         SpecError, SqlError, SchemaError: with file and line: an unknown source, a wrong query, two writers of one
             dataset, a circle, an output whose dataset exists with other columns.
     """
-    planner = _Planner(applied, catalog, engine, models, forecast)
+    planner = _Planner(applied, catalog, engine, models, forecast, arm_of_new)
     planned = planner.plan(project.pipelines)
     return Plan((*planned, *_removed(project, applied, planner.writers)))
 
@@ -81,12 +81,14 @@ class _Planner:
         engine: Engine,
         models: ModelCatalog | None,
         forecast: Forecast | None,
+        arm_of_new: str,
     ) -> None:
         self.applied = applied
         self.catalog = catalog
         self.engine = engine
         self.models = ForeseenModels(models or NoModels())
         self.forecast = forecast
+        self.arm_of_new = arm_of_new
         self.to_be_written: dict[str, Schema] = {}
         self.foreseen: dict[str, OutputForecast] = {}
         self.writers: dict[str, str] = {}
@@ -257,7 +259,7 @@ class _Planner:
         self.to_be_written[name_key(output.dataset)] = needed
         record = self.catalog.find(output.dataset)
         if record is None:
-            action, reason, arm = "create", "the dataset does not exist", output.arm or _DEFAULT_ARM
+            action, reason, arm = "create", "the dataset does not exist", output.arm or self.arm_of_new
         else:
             check_existing(graph, index, needed, record.schema)
             arm = record.arm

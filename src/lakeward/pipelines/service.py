@@ -13,10 +13,11 @@ from lakeward.control.db import Database
 from lakeward.control.expectation_results import ExpectationResults
 from lakeward.control.last_writes import LastWrites
 from lakeward.control.ledger import Ledger
+from lakeward.control.routes import ARMS_OF
 from lakeward.control.source_windows import SourceWindows
 from lakeward.control.tree import Tree
 from lakeward.errors import SpecError, UnknownObject, UsageError
-from lakeward.pipelines.build import Builder
+from lakeward.pipelines.build import WRITER, Builder
 from lakeward.pipelines.forecast import LedgerForecast
 from lakeward.pipelines.graph import order_pipelines, pipeline_edges, read_graph
 from lakeward.pipelines.guard import Guard
@@ -107,7 +108,8 @@ class Pipelines:
             SourceWindows(self._database),
             LastWrites(self._database),
         )
-        return make_plan(project, applied, self._tree, self._engine, self.models, forecast)
+        arm, _ = ARMS_OF[self._storage.flags.mode_of_new(WRITER)]
+        return make_plan(project, applied, self._tree, self._engine, self.models, forecast, arm)
 
     def apply(self, project: Project, actor: str = "api") -> Plan:
         """Store the project's pipelines, and remove those that it no longer has; their datasets stay.

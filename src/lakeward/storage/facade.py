@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
+from lakeward.control.flags.cache import FlagCache
+from lakeward.control.flags.registry import above_ceiling
 from lakeward.control.recorded_digests import RecordedDigests
+from lakeward.control.records import OpenTransaction
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import ParityMismatch, SchemaError, UnknownVersion, UsageError
+from lakeward.errors import UsageError
 from lakeward.in_place import InPlace
 from lakeward.storage.arm import NEW, OLD, Scan, scanned
 from lakeward.storage.changes import Wanted, check_order, compared, inserts
 from lakeward.storage.compaction import Compaction
 from lakeward.storage.duck import Duck
-from lakeward.storage.filters import parse_filter
 from lakeward.storage.finding import both
 from lakeward.storage.first_rows import first_rows
-from lakeward.storage.identity import with_identity
+from lakeward.storage.parity import Parity
 from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.requests import (
     BuildResult,
@@ -29,44 +32,18 @@ from lakeward.storage.requests import (
     ReadRequest,
     WriteResult,
 )
-from lakeward.storage.routing import Place, Routing
+from lakeward.storage.routing import Chosen, Place, Routing
+from lakeward.storage.scans import columns_of, scan_of, schema_of
+from lakeward.storage.shadow import Shadow, ShadowRead
 from lakeward.storage.table import table_ref
 from lakeward.storage.verbs import verb_named
 from lakeward.types.conform import to_reader
 from lakeward.types.digest import EMPTY, Digest
-from lakeward.types.table import arrow_schema
 
 WHOLE = ReadRequest()
 """Every row and business column of the head."""
 
 log = logging.getLogger("lakeward.storage")
-
-
-@dataclass(frozen=True)
-class Parity:
-    """The digests of one version on each arm that holds it."""
-
-    dataset: str
-    version: int
-    digests: dict[str, Digest]
-    recorded: Digest | None = None
-    """The digest that was found when the version was first looked at."""
-
-    @property
-    def equal(self) -> bool:
-        """Whether all arms agree (one alone does), also with what was recorded."""
-        recorded = {self.recorded} if self.recorded is not None else set()
-        return len(recorded.union(self.digests.values())) <= 1
-
-    def to_json(self) -> dict[str, object]:
-        """Return it as `--output json` prints it."""
-        return {
-            "dataset": self.dataset,
-            "version": self.version,
-            "equal": self.equal,
-            "digests": {arm: str(digest) for arm, digest in self.digests.items()},
-            "recorded": str(self.recorded) if self.recorded is not None else None,
-        }
 
 
 class Storage:
@@ -79,6 +56,8 @@ class Storage:
         recorded: the digests that were found before.
         duck: compares versions.
         compaction: looks after the files of what was written.
+        flags: what writers may do, and how they make datasets.
+        shadow: compares the arms for readers that want that.
     """
 
     def __init__(
@@ -89,8 +68,12 @@ class Storage:
         recorded: RecordedDigests,
         duck: Duck,
         compaction: Compaction,
+        flags: FlagCache,
+        shadow: Shadow,
     ) -> None:
         self._tree = tree
+        self.flags = flags
+        self.shadow = shadow
         self._duck = duck
         self._compaction = compaction
         self._recorded = recorded
@@ -114,15 +97,13 @@ class Storage:
         Raises:
             SchemaError: an unknown column.
             SqlError: the filter is not a predicate over the row's columns.
-            UnknownVersion, ArmNotCurrent: see `Routing.resolve`.
+            UnknownVersion, ArmNotCurrent: see `Routing.choose`.
         """
         dataset = self._tree.by_id(dataset.id)
-        scan = _scan(dataset, request)
-        place = self.routing.resolve(dataset, request.arm, request.version)
-        log.debug("%s reads dataset %s: %s", reader, dataset.name, place)
-        if place is None:
-            return pa.RecordBatchReader.from_batches(_schema(dataset, scan), iter(()))
-        return place.arm.scan(table_ref(dataset), place.version, scan)
+        scan, table = scan_of(dataset, request), table_ref(dataset)
+        chosen = self.routing.choose(dataset, reader, request.arm, request.version)
+        schema = schema_of(dataset, scan)
+        return self._streamed(dataset, chosen, schema, lambda place: place.arm.scan(table, place.version, scan))
 
     def in_place(
         self, dataset: DatasetRecord, request: ReadRequest = WHOLE, *, reader: str = "api.read"
@@ -130,13 +111,18 @@ class Storage:
         """Say how an engine can read the rows of `read` itself; None where they have to be streamed.
 
         The arguments and errors are those of `read`, and so is what becomes of files while they are read: those of a
-        version that expires stay for the grace of `maintain`.
+        version that expires stay for the grace of `maintain`. What is compared with another arm is streamed.
         """
         dataset = self._tree.by_id(dataset.id)
-        scan = _scan(dataset, request)
-        place = self.routing.resolve(dataset, request.arm, request.version)
-        log.debug("%s reads dataset %s in place: %s", reader, dataset.name, place)
-        return place.arm.in_place(table_ref(dataset), place.version, scan) if place is not None else None
+        scan = scan_of(dataset, request)
+        chosen = self.routing.choose(dataset, reader, request.arm, request.version)
+        place = chosen.place
+        if place is None or chosen.shadow:
+            return None
+        found = place.arm.in_place(table_ref(dataset), place.version, scan)
+        if found is not None:
+            self.routing.told(dataset, chosen)
+        return found
 
     def read_prepared(
         self, prepared: PreparedVersion, columns: Sequence[str], since: int | None = None
@@ -159,15 +145,18 @@ class Storage:
         those further back are not read.
         """
         dataset = self._tree.by_id(dataset.id)
-        scan = _scan(dataset, request)
-        place = self.routing.resolve(dataset, request.arm, request.version)
-        log.debug("%s reads the first rows of dataset %s: %s", reader, dataset.name, place)
-        schema = _schema(dataset, scan)
-        if place is None or count == 0:
+        scan = scan_of(dataset, request)
+        chosen = self.routing.choose(dataset, reader, request.arm, request.version)
+        schema = schema_of(dataset, scan)
+        if chosen.place is None or count == 0:
             return schema.empty_table()
-        positions = dataset.next_row_index if place.version.version == dataset.head_version else None
-        found = first_rows(place, table_ref(dataset), replace(scan, identity=True), count, positions)
-        return found.select(schema.names)
+        positions = dataset.next_row_index if chosen.place.version.version == dataset.head_version else None
+
+        def opened(place: Place) -> pa.RecordBatchReader:
+            found = first_rows(place, table_ref(dataset), replace(scan, identity=True), count, positions)
+            return found.select(schema.names).to_reader()
+
+        return self._streamed(dataset, chosen, schema, opened).read_all()
 
     def changes(
         self, dataset: DatasetRecord, request: ChangesRequest, *, reader: str = "api.changes"
@@ -185,29 +174,63 @@ class Storage:
         Raises:
             SchemaError: an unknown column, or one called `__op`.
             UsageError: `since` is negative, or later than `version`.
-            UnknownVersion, ArmNotCurrent: see `Routing.resolve`.
+            UnknownVersion, ArmNotCurrent: see `Routing.choose`.
         """
         dataset = self._tree.by_id(dataset.id)
         check_order(dataset.name, request.since, request.version)
-        table, chosen = table_ref(dataset), _columns(dataset, request.columns)
-        wanted = Wanted(chosen, request.before, request.identity)
+        table, columns = table_ref(dataset), columns_of(dataset, request.columns)
+        wanted = Wanted(columns, request.before, request.identity)
         wanted.check(table)
+        schema = wanted.arrow(dataset.schema)
         newest = dataset.head_version if request.version is None else request.version
-        log.debug("%s reads changes of dataset %s from %d to %d", reader, dataset.name, request.since, newest)
+        if newest == 0:
+            return inserts(table, None, wanted)
         if request.since == 0:
-            place = self.routing.resolve(dataset, request.arm, request.version) if newest else None
-            return inserts(table, place, wanted)
-        old, new = self.routing.resolve_pair(dataset, request.arm, request.since, newest)
-        if old.arm is new.arm:
-            sides = new.arm.changes(table, old.version, new.version)
-        else:
-            sides = scanned(old.arm, table, old.version, OLD), scanned(new.arm, table, new.version, NEW)
+            chosen = self.routing.choose(dataset, reader, request.arm, request.version)
+            return self._streamed(dataset, chosen, schema, lambda place: inserts(table, place, wanted))
+        old, chosen, beside = self.routing.choose_pair(dataset, reader, request.arm, request.since, newest)
 
-        def still_there() -> None:
-            for place in (old, new):
-                self.routing.resolve(dataset, place.arm.name, place.version.version)
+        def opened(new: Place) -> pa.RecordBatchReader:
+            older = old if new is chosen.place or beside is None else beside
+            if older.arm is new.arm:
+                sides = new.arm.changes(table, older.version, new.version)
+            else:
+                sides = scanned(older.arm, table, older.version, OLD), scanned(new.arm, table, new.version, NEW)
 
-        return compared(self._duck, table, sides, wanted, still_there)
+            def still_there() -> None:
+                for place in (older, new):
+                    self.routing.resolve(dataset, place.arm.name, place.version.version)
+
+            return compared(self._duck, table, sides, wanted, still_there)
+
+        return self._streamed(dataset, chosen, schema, opened)
+
+    def _streamed(
+        self,
+        dataset: DatasetRecord,
+        chosen: Chosen,
+        schema: pa.Schema,
+        opened: Callable[[Place], pa.RecordBatchReader],
+    ) -> pa.RecordBatchReader:
+        """Stream what a reader asks for from where it goes, compared with another arm if it is to be."""
+        if chosen.place is None:
+            return pa.RecordBatchReader.from_batches(schema, iter(()))
+        self.routing.told(dataset, chosen)
+        if not chosen.shadow:
+            return opened(chosen.place)
+        head = chosen.place.version.version == dataset.head_version
+        return self.shadow.read(
+            ShadowRead(
+                table_ref(dataset),
+                chosen.reader,
+                tuple(schema.names),
+                chosen.place,
+                chosen.beside,
+                dataset.route.mirror_arm,
+                opened,
+                dataset.next_row_index if head else None,
+            )
+        )
 
     def digest(self, dataset: DatasetRecord, *, arm: str | None = None, version: int | None = None) -> Digest:
         """Compute the digest of one version from the rows of one arm (None: the one that serves)."""
@@ -232,7 +255,7 @@ class Storage:
         recorded = self._recorded.of(dataset.id, version)
         parity = Parity(dataset.name, version, digests, recorded)
         if not parity.equal:
-            raise _mismatch(parity)
+            raise parity.mismatch()
         if places and recorded is None:
             self._recorded.record(dataset.id, version, digests[places[0].arm.name])
         return parity
@@ -271,9 +294,20 @@ class Storage:
         """Write several datasets, visible together or not at all. See `WriteProtocol.run`."""
         for output in outputs:
             verb_named(output.verb).check(output.dataset.schema, output.dataset.name)
+        outputs = [replace(output, opened=partial(self._may_write, writer, output.opened)) for output in outputs]
         result = self.protocol.run(outputs, writer=writer, pipeline=pipeline)
         self._compaction.after_writes([output.dataset for output in outputs])
         return result
+
+    def _may_write(
+        self, writer: str, opened: Callable[[OpenTransaction], None] | None, transaction: OpenTransaction
+    ) -> None:
+        """Refuse a writer whose ceiling is below the mode of the dataset, by the route that the write would follow."""
+        registered = self.flags.writer(writer)
+        if registered is not None and not registered.allows(transaction.route.mode):
+            raise above_ceiling(registered, transaction.route.mode, transaction.dataset)
+        if opened is not None:
+            opened(transaction)
 
     def copy(
         self,
@@ -326,7 +360,7 @@ class Storage:
             }
             parity = Parity(dataset.name, held.version.version, digests)
             if not parity.equal:
-                raise _mismatch(parity)
+                raise parity.mismatch()
             return digests[prepared.arm]
 
         output = Output(dataset, "copy", rows, allow_empty=True, audit=audit)
@@ -342,49 +376,3 @@ def _counted(reader: pa.RecordBatchReader, progress: Callable[[int], None]) -> p
             progress(rows)
 
     return pa.RecordBatchReader.from_batches(reader.schema, batches())
-
-
-def _scan(dataset: DatasetRecord, request: ReadRequest) -> Scan:
-    if request.since is not None:
-        check_order(dataset.name, request.since, request.version)
-        if request.version is None and request.since > dataset.head_version:
-            # It is another dataset's, say of the one that had this name before. It must not come to nothing for ever.
-            raise UnknownVersion(
-                f"dataset {dataset.name} has no version {request.since} to read since: "
-                f"its head is {dataset.head_version}",
-                next_step=f"`lakeward dataset history {dataset.name}` lists its versions",
-                dataset=dataset.name,
-                version=request.since,
-            )
-    columns = _columns(dataset, request.columns)
-    where = parse_filter(request.where, dataset.schema, dataset.name) if request.where is not None else None
-    return Scan(columns, request.identity, request.since, where)
-
-
-def _columns(dataset: DatasetRecord, asked: tuple[str, ...] | None) -> tuple[str, ...]:
-    columns = dataset.schema.names if asked is None else asked
-    repeated = [name for position, name in enumerate(columns) if name in columns[:position]]
-    if repeated or not columns:
-        what = f"column {repeated[0]!r} is asked for twice" if repeated else "no column is asked for"
-        raise SchemaError(f"dataset {dataset.name}: {what}", dataset=dataset.name)
-    dataset.schema.select(columns)
-    return tuple(columns)
-
-
-def _schema(dataset: DatasetRecord, scan: Scan) -> pa.Schema:
-    schema = arrow_schema(dataset.schema.select(scan.columns))
-    return with_identity(schema) if scan.identity else schema
-
-
-def _mismatch(parity: Parity) -> ParityMismatch:
-    shown = ", ".join(f"{arm} {digest}" for arm, digest in parity.digests.items())
-    shown += f", recorded before {parity.recorded}" if parity.recorded is not None else ""
-    what = "the arms differ" if len(set(parity.digests.values())) > 1 else "the rows are not what they were"
-    return ParityMismatch(
-        f"dataset {parity.dataset}, version {parity.version}: {what}: {shown}",
-        safe="nothing was changed; readers are served by the primary arm as before",
-        next_step=f"`lakeward dataset show {parity.dataset}` says which arm that is",
-        dataset=parity.dataset,
-        version=parity.version,
-        digests={arm: str(digest) for arm, digest in parity.digests.items()},
-    )

@@ -16,8 +16,9 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.records import Transaction
 from lakeward.control.retention import Retention
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.storage.facade import Parity, Storage
+from lakeward.storage.facade import Storage
 from lakeward.storage.foreign import Foreign, ForeignState, Restored
+from lakeward.storage.parity import Parity
 from lakeward.storage.replication import Replication
 from lakeward.storage.requests import ChangesRequest, ReadRequest, WriteResult
 from lakeward.types.digest import Digest
@@ -334,7 +335,7 @@ class Dataset:
 
     def status(self) -> DatasetStatus:
         """Return where it is: its arm, every arm that holds its newest version, and whether another engine moved it."""
-        return dataset_status(self.record, self._rooms.ledger, self._rooms.replication)
+        return dataset_status(self.record, self._rooms.replication)
 
     def history(self, most: int = 100, idle: bool = True) -> list[Transaction]:
         """Return its transactions, newest first.

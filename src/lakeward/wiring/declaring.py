@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakeward.control.names import DatasetName
-from lakeward.control.routes import ARM_MODES
+from lakeward.control.routes import ARM_MODES, in_words
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import NameTaken, UnknownObject
 from lakeward.types.logical import LogicalType
 from lakeward.types.partitioning import declare_partitions
 from lakeward.types.schema import Schema
-
-DEFAULT_ARM = "postgres"
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,7 @@ class Declaration:
 
     name: str
     schema: Schema
-    arm: str
+    mode: str
     existing: DatasetRecord | None
     partition_by: tuple[str, ...] = ()
 
@@ -33,14 +31,14 @@ class Declaration:
         columns = ", ".join(f"{column.name} {column.type}" for column in self.schema.columns)
         key = f"; primary key {', '.join(self.schema.primary_key)}" if self.schema.primary_key else ""
         parts = f"; partitioned by {', '.join(self.partition_by)}" if self.partition_by else ""
-        what = f"dataset {self.name} on the {self.arm} arm ({columns}{key}{parts})"
+        what = f"dataset {self.name} on {in_words(self.mode)} ({columns}{key}{parts})"
         return [f"create {what}, and its catalog and schema if missing"]
 
     def carry_out(self, tree: Tree, actor: str) -> DatasetRecord:
         """Return the dataset, made if it is missing."""
         if self.existing is not None:
             return self.existing
-        return tree.create_dataset(self.name, self.schema, arm=self.arm, actor=actor, partition_by=self.partition_by)
+        return tree.create_dataset(self.name, self.schema, mode=self.mode, actor=actor, partition_by=self.partition_by)
 
 
 def declare(
@@ -50,6 +48,8 @@ def declare(
     primary_key: Sequence[str] = (),
     arm: str | None = None,
     partition_by: Sequence[str] | None = None,
+    *,
+    mode: str,
 ) -> Declaration:
     """Check a declaration against what exists.
 
@@ -58,8 +58,10 @@ def declare(
         name: the full name.
         columns: type texts by column name, in order.
         primary_key: names of the key columns.
-        arm: where a new dataset's rows will live; None: `postgres`, and for one that exists, wherever it is.
+        arm: where a new dataset's rows will live, on it alone; None: as `mode` says, and for one that exists, wherever
+            it is.
         partition_by: how its Iceberg table is partitioned; None: not at all, and for one that exists, however it is.
+        mode: of a new dataset for which no arm is declared.
 
     Raises:
         NameTaken: the dataset exists with other columns, another key, other partitions or on another arm.
@@ -72,7 +74,11 @@ def declare(
     existing = tree.find(name)
     if existing is not None:
         check_same(existing, schema, arm, parts)
-    return Declaration(str(DatasetName.parse(name)), schema, arm or DEFAULT_ARM, existing, parts or ())
+    if existing is not None:
+        mode = existing.route.mode
+    elif arm is not None:
+        mode = ARM_MODES[arm]
+    return Declaration(str(DatasetName.parse(name)), schema, mode, existing, parts or ())
 
 
 def check_same(

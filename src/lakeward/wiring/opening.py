@@ -49,9 +49,17 @@ from lakeward.storage.recovery import Recovery
 from lakeward.storage.replication import Replication
 from lakeward.storage.routing import Routing
 from lakeward.storage.settings import CompactionPolicy, StorageSettings
+from lakeward.storage.shadow import Sampler, Shadow
 from lakeward.wiring.flags import Flags
 from lakeward.wiring.parts import Parts
-from lakeward.wiring.settings import SETTINGS_FILE, ComputeSection, LoadedSettings, Settings, load_settings
+from lakeward.wiring.settings import (
+    SETTINGS_FILE,
+    ComputeSection,
+    LoadedSettings,
+    Settings,
+    ShadowSection,
+    load_settings,
+)
 from lakeward.wiring.upkeep import Upkeep
 from lakeward.wiring.workspace import Workspace
 
@@ -169,6 +177,7 @@ def _assemble(
     tree = Tree(database)
     ledger = Ledger(database, lease_seconds=settings.ledger.lease_seconds)
     slots = Slots(database, ledger, clock, timeout_seconds=settings.ledger.lock_timeout_seconds)
+    metrics = Metrics()
     scratch = _scratch(home, undo)
     storage_settings = _storage_settings(settings, warehouse, scratch)
     duck = Duck(storage_settings)
@@ -185,8 +194,13 @@ def _assemble(
         for line in (slots, no_wait)
     )
     compaction = _compaction(settings, tree, ledger, made, protocol, hasty)
-    routing = Routing(ledger, made, retention)
-    storage = Storage(tree, routing, protocol, RecordedDigests(database), duck, compaction)
+    table, listener = FlagTable(database), FlagListener(database, clock)
+    undo.callback(listener.close)
+    cache = FlagCache(table, clock, listener.asked)
+    routing = Routing(ledger, made, retention, cache, metrics)
+    shadow = _shadow(settings.shadow, duck, ParityChecks(database), metrics, clock)
+    undo.callback(shadow.close)
+    storage = Storage(tree, routing, protocol, RecordedDigests(database), duck, compaction, cache, shadow)
     replication = Replication(tree, ledger, slots, routing, protocol, recovery, retention, duck, ids)
     lease = settings.ledger.lease_seconds
     maintenance = Maintenance(
@@ -196,9 +210,7 @@ def _assemble(
     engine = _engine(settings.compute, scratch)
     models = Models(ModelTables(database), settings.models.time_limit_seconds)
     stages = partial(_stages, models, scratch)
-    table, listener = FlagTable(database), FlagListener(database, clock)
-    undo.callback(listener.close)
-    flags = Flags(tree, table, FlagCache(table, clock, listener.asked), replication, ParityChecks(database), flips)
+    flags = Flags(tree, table, cache, replication, ParityChecks(database), flips)
     parts = Parts(
         settings=loaded,
         database=database,
@@ -214,7 +226,7 @@ def _assemble(
         upkeep=Upkeep(tree, maintenance, models, scratch),
         pipelines=Pipelines(tree, ledger, storage, recovery, engine, database, models, stages, settings.build.jobs),
         models=models,
-        metrics=Metrics(),
+        metrics=metrics,
     )
     return Workspace(parts, close=_once(undo.pop_all().close))
 
@@ -262,6 +274,11 @@ def _engine(wanted: ComputeSection, scratch: Path) -> DuckDBEngine:
         temp_limit=wanted.temp_limit,
         time_limit=wanted.time_limit_seconds,
     )
+
+
+def _shadow(wanted: ShadowSection, duck: Duck, parity: ParityChecks, metrics: Metrics, clock: Clock) -> Shadow:
+    sampled = Sampler(wanted.share)
+    return Shadow(duck, parity, metrics, clock, limit_seconds=wanted.limit_seconds, sampled=sampled)
 
 
 def _stages(models: Models, scratch: Path, engine: Engine) -> Stages:

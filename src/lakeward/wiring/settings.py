@@ -110,6 +110,18 @@ class BuildSection(_Section):
     )
 
 
+class ShadowSection(_Section):
+    """How readers that are set to `shadow` compare the arms."""
+
+    share: float = Field(1.0, ge=0, le=1, description="which share of the reads of readers set to shadow is compared")
+    limit_seconds: float = Field(
+        30.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="how long a comparison may go on when its reader has all rows, in seconds; closing waits for it",
+    )
+
+
 class Settings(_Section):
     """Every setting of a workspace."""
 
@@ -127,6 +139,7 @@ class Settings(_Section):
     compute: ComputeSection = ComputeSection()  # type: ignore[call-arg]
     models: ModelsSection = ModelsSection()  # type: ignore[call-arg]
     build: BuildSection = BuildSection()  # type: ignore[call-arg]
+    shadow: ShadowSection = ShadowSection()  # type: ignore[call-arg]
 
     @field_validator("home", "warehouse", mode="before")
     @classmethod

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 import pyarrow as pa
 
+from lakeward.control.routes import in_words
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import DataError, LakewardError, SettingsError, StorageError, UnknownObject, UsageError
 from lakeward.sources.connector import FileConnector
@@ -86,7 +87,7 @@ class ImportPlan:
         """Return what the import does, in order."""
         request, existing = self.request, self.declaration.existing
         rows = f"{self.rows:,} rows" if self.rows is not None else "the rows"
-        target = f"{self.declaration.name} on the {existing.arm if existing else self.declaration.arm} arm"
+        target = f"{self.declaration.name} on {in_words(self.declaration.mode)}"
         if existing is not None and request.mode == "replace":
             target += f", instead of its {existing.row_count:,} rows"
         elif existing is not None and verb_named(request.mode).clears:
@@ -169,7 +170,7 @@ class Transfer:
         rows, columns = _scan(file, request.columns, progress)
         if verb.per_row:
             columns = {name: type_ for name, type_ in columns.items() if name != OP}
-        declaration = declare(self._tree, request.dataset, columns, request.primary_key, request.arm)
+        declaration = declare(self._tree, request.dataset, columns, request.primary_key, request.arm, mode=self._mode())
         return ImportPlan(request, declaration, file, rows)
 
     def run_import(self, plan: ImportPlan, actor: str, progress: Progress | None = None) -> ImportResult:
@@ -267,14 +268,18 @@ class Transfer:
         rows = write_csv(stream, path, settings) if csv else write_parquet(stream, path)
         return ExportResult(record.name, version, str(path), rows, path.stat().st_size)
 
+    def _mode(self) -> str:
+        """Return the mode of a dataset that an import makes, if no arm is declared."""
+        return self._storage.flags.mode_of_new(WRITER)
+
     def _existing(self, request: ImportRequest, existing: DatasetRecord) -> Declaration:
         types = {column.name: str(column.type) for column in existing.schema.columns}
         # The order of columns is the dataset's; a declaration may have the file's.
         same_names = set(request.columns) == set(types)
         columns = {name: request.columns[name] for name in types} if same_names else dict(request.columns) or types
         key = list(request.primary_key) or existing.schema.primary_key
-        declare(self._tree, existing.name, columns, key, request.arm)
-        return Declaration(existing.name, existing.schema, existing.arm, existing)
+        declare(self._tree, existing.name, columns, key, request.arm, mode=self._mode())
+        return Declaration(existing.name, existing.schema, existing.route.mode, existing)
 
 
 def check_target(path: Path, overwrite: bool) -> None:

@@ -103,7 +103,7 @@ class Workspace:
         name: str,
         columns: Mapping[str, str | LogicalType],
         primary_key: Sequence[str] = (),
-        arm: str = "postgres",
+        arm: str | None = None,
         partition_by: Sequence[str] = (),
     ) -> Dataset:
         """Make a dataset without rows; its catalog and schema are made where they are missing.
@@ -112,7 +112,8 @@ class Workspace:
             name: `catalog.schema.dataset`; double quotes around a level that holds a dot.
             columns: type texts by column name, in order: `long`, `string`, `decimal(18,4)`, `list<int>` …
             primary_key: names of the key columns; may be empty.
-            arm: where its rows will live: `postgres` or `iceberg`.
+            arm: where its rows will live: `postgres` or `iceberg`, on it alone; None: as the flag of the writer
+                `ingest.api` says, by default in Postgres.
             partition_by: how its Iceberg table is partitioned when that is made: columns, or `year`, `month`, `day`,
                 `hour`, `bucket` and `truncate` of one, as in `["bucket(16, id)", "day(ts)"]`. On the Postgres arm it
                 is kept, and has no effect.
@@ -127,7 +128,8 @@ class Workspace:
         """
         schema = Schema.declare(columns, primary_key, name)
         parts = declare_partitions(partition_by, schema, name)
-        made = self.tree.create_dataset(name, schema, arm=arm, actor=actor(), partition_by=parts)
+        where = {"mode": self.storage.flags.mode_of_new("ingest.api")} if arm is None else {"arm": arm}
+        made = self.tree.create_dataset(name, schema, actor=actor(), partition_by=parts, **where)
         return Dataset(self._rooms, made)
 
     def dataset(self, name: str) -> Dataset:
@@ -155,7 +157,8 @@ class Workspace:
         Raises:
             NameTaken: the dataset exists and is another one.
         """
-        return declare(self.tree, name, columns, primary_key, arm, partition_by)
+        mode = self.storage.flags.mode_of_new("ingest.api")
+        return declare(self.tree, name, columns, primary_key, arm, partition_by, mode=mode)
 
     def ensure_dataset(self, declaration: Declaration) -> Dataset:
         """Return the dataset that was declared, made if it is missing."""
@@ -201,7 +204,7 @@ class Workspace:
 
     def status(self) -> list[DatasetStatus]:
         """Return where every dataset is, by name."""
-        return [dataset_status(record, self.ledger, self.replication) for record in self.tree.datasets()]
+        return [dataset_status(record, self.replication) for record in self.tree.datasets()]
 
     def metrics(self) -> dict[str, int]:
         """Return what this process has counted, by names as Prometheus writes them: reads, fallbacks, comparisons."""

@@ -38,7 +38,7 @@ def test_a_new_dataset_from_full_names_and_short_ones(run: Run, orders: lakeward
 def test_a_dry_run_changes_nothing(run: Run, orders: lakeward.Workspace) -> None:
     ran = run("run", "select id from a.b.orders", "--into", "a.b.ids", "--dry-run")
     assert ran.out.splitlines()[:2] == [
-        "1. create dataset a.b.ids (id long) on postgres",
+        "1. create dataset a.b.ids (id long) on the postgres arm",
         "2. replace a.b.ids from a.b.orders at version 1",
     ]
     assert orders.tree.find("a.b.ids") is None

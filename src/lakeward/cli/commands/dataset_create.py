@@ -25,7 +25,8 @@ KeyOption = Annotated[
     typer.Option("--key", metavar="COLUMN", help="A column of the primary key; repeat it, or use commas."),
 ]
 ArmOption = Annotated[
-    str | None, typer.Option("--arm", metavar="ARM", help="Where its rows will live: postgres (default) or iceberg.")
+    str | None,
+    typer.Option("--arm", metavar="ARM", help="Where its rows will live: postgres or iceberg. None: as the flag of its writer says."),
 ]
 PartitionOption = Annotated[
     list[str] | None,

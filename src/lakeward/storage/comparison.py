@@ -1,0 +1,218 @@
+"""Compares what a reader is given with what another arm would have given it, beside the reader, by digests that add up.
+
+Two threads: one hashes the batches that the reader gets, from a short queue; the other one reads the other arm. Neither
+holds more than a few batches, and the order of the rows does not count. The reader waits only while the queue is full
+and the hashing gets on; when it has its last batch, it goes its way.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakeward.clock import Clock
+from lakeward.storage.duck import Duck
+from lakeward.types.digest import EMPTY, Digest, digest_batches
+from lakeward.types.schema import Schema
+
+QUEUED_BATCHES = 4
+
+STALLED_SECONDS = 5.0
+"""If no batch was hashed for so long, the reader goes on alone, and nothing is compared."""
+
+LOOK_SECONDS = 0.1
+"""So often a reader that waits looks whether there is still somebody to wait for."""
+
+Opened = Callable[[], pa.RecordBatchReader]
+
+
+class Side:
+    """What one arm gave: how many rows, their digest, and how long the arm took.
+
+    Args:
+        first: seconds until its first batch, from when it was asked; None: it gave none.
+        seconds: seconds that it took in all, without the time that its rows waited to be taken.
+    """
+
+    def __init__(self) -> None:
+        self.digest: Digest = EMPTY
+        self.first: float | None = None
+        self.seconds = 0.0
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as the control plane keeps it."""
+        return {
+            "rows": self.digest.count,
+            "digest": str(self.digest),
+            "first_batch_seconds": self.first,
+            "seconds": self.seconds,
+        }
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a comparison came to; with an `error` the arms could not be compared."""
+
+    given: Side
+    other: Side
+    error: str | None = None
+
+    @classmethod
+    def failed(cls, error: str) -> Compared:
+        """Return what a comparison comes to that can't be begun."""
+        return cls(Side(), Side(), error)
+
+    @property
+    def equal(self) -> bool | None:
+        """Whether both arms gave the same rows; None: that is not known."""
+        return None if self.error is not None else self.given.digest == self.other.digest
+
+
+class Comparison:
+    """One read that is compared.
+
+    Args:
+        duck: hashes.
+        clock: for how long the arms take.
+        schema: the columns to hash; the batches may have others besides.
+        other: opens the other arm's rows, with the same columns.
+        limit_seconds: how long the other arm may still take when the reader has its last batch.
+        done: is told what it came to, in a thread of its own; not if the reader did not read to the end.
+    """
+
+    def __init__(
+        self,
+        duck: Duck,
+        clock: Clock,
+        schema: Schema,
+        other: Opened,
+        limit_seconds: float,
+        done: Callable[[Compared | None], None],
+    ) -> None:
+        self._duck = duck
+        self._clock = clock
+        self._schema = schema
+        self._open_other = other
+        self._limit_seconds = limit_seconds
+        self._done = done
+        self._given, self._other = Side(), Side()
+        self._queue: queue.Queue[pa.RecordBatch | None] = queue.Queue(QUEUED_BATCHES)
+        self._stop = threading.Event()
+        self._left = False
+        self._error: str | None = None
+        self._reading = threading.Thread(target=self._read_other, name="lakeward shadow read", daemon=True)
+        self._hashing = threading.Thread(target=self._hash_given, name="lakeward shadow digest", daemon=True)
+        self.ended = threading.Event()
+        """Set when the reader has its last batch, or wants no more."""
+
+    def over(self, opened: Opened, begin: Callable[[], bool]) -> pa.RecordBatchReader:
+        """Return what the reader gets, as it comes. Whatever becomes of the comparison, it gets all of it.
+
+        Args:
+            opened: opens the reader's rows; what it raises is raised here.
+            begin: is asked at the reader's first batch whether there is to be a comparison.
+        """
+        begun = self._clock.monotonic()
+        rows = opened()
+        self._given.seconds = self._clock.monotonic() - begun
+        return pa.RecordBatchReader.from_batches(rows.schema, self._batches(rows, begin))
+
+    def _batches(self, rows: pa.RecordBatchReader, begin: Callable[[], bool]) -> Iterator[pa.RecordBatch]:
+        if not begin():
+            yield from rows
+            return
+        self._reading.start()
+        self._hashing.start()
+        try:
+            for batch in self._timed(rows, self._given):
+                self._hand_over(batch)
+                yield batch
+            self._hand_over(None)
+        except BaseException:
+            # It wants no more, or its own arm failed: there is nothing to compare.
+            self.give_up()
+            raise
+        finally:
+            self.ended.set()
+
+    def join(self) -> None:
+        """Wait for what it comes to, which its limit bounds once the reader has ended."""
+        self._hashing.join()
+
+    def give_up(self) -> None:
+        """End it without a finding."""
+        self._left = True
+        self._halt()
+
+    def _halt(self) -> None:
+        self._stop.set()
+        try:
+            # Wakes up who waits for a batch. Where the queue is full nobody does.
+            self._queue.put_nowait(None)
+        except queue.Full:
+            pass
+
+    def _timed(self, rows: pa.RecordBatchReader, side: Side) -> Iterator[pa.RecordBatch]:
+        """Yield batches, and note how long they took to come."""
+        while True:
+            begun = self._clock.monotonic()
+            batch = next(rows, None)
+            side.seconds += self._clock.monotonic() - begun
+            if batch is None:
+                return
+            side.first = side.seconds if side.first is None else side.first
+            yield batch
+
+    def _hand_over(self, batch: pa.RecordBatch | None) -> None:
+        """Give the hashing thread a batch, or None at the end; if that does not get on, go on without it."""
+        for _ in range(int(STALLED_SECONDS / LOOK_SECONDS)):
+            if self._stop.is_set():
+                return
+            try:
+                self._queue.put(batch, timeout=LOOK_SECONDS)
+            except queue.Full:
+                continue
+            return
+        self._error = f"its rows were not hashed for {STALLED_SECONDS:g} s"
+        self._halt()
+
+    def _hash_given(self) -> None:
+        """Hash what the reader gets, wait for the other arm, and tell what it came to."""
+        try:
+            self._given.digest = self._digest(self._taken())
+            self._reading.join(self._limit_seconds if not self._stop.is_set() else 0)
+            if self._reading.is_alive() and self._error is None:
+                self._error = f"the other arm took longer than the reader by more than {self._limit_seconds:g} s"
+        except Exception as error:
+            self._error = f"{type(error).__name__}: {error}"
+        finally:
+            self._stop.set()
+            self._done(None if self._left else Compared(self._given, self._other, self._error))
+
+    def _taken(self) -> Iterator[pa.RecordBatch]:
+        while (batch := self._queue.get()) is not None:
+            yield batch
+
+    def _read_other(self) -> None:
+        """Read and hash what the other arm has. That it can't be read is told, and is no difference."""
+        try:
+            begun = self._clock.monotonic()
+            rows = self._open_other()
+            self._other.seconds = self._clock.monotonic() - begun
+            self._other.digest = self._digest(self._timed(rows, self._other))
+        except Exception as error:
+            self._error = f"{type(error).__name__}: {error}"
+
+    def _digest(self, batches: Iterator[pa.RecordBatch]) -> Digest:
+        found = EMPTY
+        with self._duck.session() as connection:
+            for batch in batches:
+                if self._stop.is_set():
+                    break
+                one = pa.RecordBatchReader.from_batches(batch.schema, [batch])
+                found += digest_batches(self._schema, one, connection=connection)
+        return found

@@ -1,0 +1,57 @@
+"""What a request for rows comes to: checked columns and a checked filter, in the types that the rows will have."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakeward.control.tree import DatasetRecord
+from lakeward.errors import SchemaError, UnknownVersion
+from lakeward.storage.arm import Scan
+from lakeward.storage.changes import check_order
+from lakeward.storage.filters import parse_filter
+from lakeward.storage.identity import with_identity
+from lakeward.storage.requests import ReadRequest
+from lakeward.types.table import arrow_schema
+
+
+def scan_of(dataset: DatasetRecord, request: ReadRequest) -> Scan:
+    """Return what an arm is asked for.
+
+    Raises:
+        SchemaError, SqlError, UsageError, UnknownVersion: see `Storage.read`.
+    """
+    if request.since is not None:
+        check_order(dataset.name, request.since, request.version)
+        if request.version is None and request.since > dataset.head_version:
+            # It is another dataset's, say of the one that had this name before. It must not come to nothing for ever.
+            raise UnknownVersion(
+                f"dataset {dataset.name} has no version {request.since} to read since: "
+                f"its head is {dataset.head_version}",
+                next_step=f"`lakeward dataset history {dataset.name}` lists its versions",
+                dataset=dataset.name,
+                version=request.since,
+            )
+    columns = columns_of(dataset, request.columns)
+    where = parse_filter(request.where, dataset.schema, dataset.name) if request.where is not None else None
+    return Scan(columns, request.identity, request.since, where)
+
+
+def columns_of(dataset: DatasetRecord, asked: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the business columns that are asked for; None: all.
+
+    Raises:
+        SchemaError: one is unknown, or asked for twice, or none is.
+    """
+    columns = dataset.schema.names if asked is None else asked
+    repeated = [name for position, name in enumerate(columns) if name in columns[:position]]
+    if repeated or not columns:
+        what = f"column {repeated[0]!r} is asked for twice" if repeated else "no column is asked for"
+        raise SchemaError(f"dataset {dataset.name}: {what}", dataset=dataset.name)
+    dataset.schema.select(columns)
+    return tuple(columns)
+
+
+def schema_of(dataset: DatasetRecord, scan: Scan) -> pa.Schema:
+    """Return the Arrow schema of the rows that a scan gives."""
+    schema = arrow_schema(dataset.schema.select(scan.columns))
+    return with_identity(schema) if scan.identity else schema
