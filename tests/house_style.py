@@ -74,6 +74,10 @@ def in_product(source: Source) -> bool:
     return source.is_python and source.path.parts[0] == "src"
 
 
+def above_the_arms(source: Source) -> bool:
+    return in_product(source) and "arms" not in source.path.parts
+
+
 def in_control(source: Source) -> bool:
     return in_product(source) and "control" in source.path.parts
 
@@ -168,6 +172,31 @@ def broad_except(source: Source) -> Iterator[Finding]:
             isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress") and any(map(is_broad, node.args))
         ):
             yield node.lineno, "suppresses every error"
+
+
+def counted_rows(node: ast.expr) -> str | None:
+    """Return what counts rows in an expression: a call of `count_rows`, or the `num_rows` of what was just read."""
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("count_rows"):
+        return ast.unparse(node)
+    read = isinstance(node, ast.Attribute) and node.attr == "num_rows" and isinstance(node.value, ast.Call)
+    return ast.unparse(node) if read else None
+
+
+def freshness_by_rows(source: Source) -> Iterator[Finding]:
+    """Questions whether there are any rows: a count that is compared with a literal number, or taken for a truth."""
+    for node in source.nodes(ast.Compare, ast.UnaryOp, ast.BoolOp, ast.If, ast.IfExp, ast.While):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            asked = sides if any(isinstance(side, ast.Constant) and type(side.value) is int for side in sides) else []
+        elif isinstance(node, ast.UnaryOp):
+            asked = [node.operand] if isinstance(node.op, ast.Not) else []
+        elif isinstance(node, ast.BoolOp):
+            asked = node.values
+        else:
+            assert isinstance(node, ast.If | ast.IfExp | ast.While)
+            asked = [node.test]
+        for found in filter(None, map(counted_rows, asked)):
+            yield getattr(node, "lineno", 1), f"asks by the number of rows: {found}"
 
 
 # The patterns are written so that they don't find themselves.
@@ -307,6 +336,14 @@ BANS = (
         sql_from_strings,
         example('q = f"SELECT * FROM {table}"\n'),
         example('q = "SELECT * FROM ledger WHERE id = %s"\nm = f"select another name than {name}"\n'),
+    ),
+    Ban(
+        "freshness-by-rows",
+        "ask the ledger, by Replication.freshness or head_version: a version may have no rows",
+        above_the_arms,
+        freshness_by_rows,
+        example("if not storage.read(dataset).read_all().num_rows:\n    ...\nempty = table.count_rows() == 0\n"),
+        example("rows = table.num_rows\nif dataset.head_version:\n    ...\nfresh = replication.freshness(dataset)\n"),
     ),
     Ban(
         "machine-path",

@@ -305,6 +305,11 @@ class Ledger:
         rows = self._database.fetch(QUERIES["newest_arm_version"], {"dataset_id": dataset_id, "arm": arm})
         return ArmVersion(**rows[0]) if rows else None
 
+    def freshness(self, dataset_id: int) -> dict[str, int]:
+        """Return the newest version that each arm holds, by arm: see `lakeward.storage.replication.Replication`."""
+        rows = self._database.fetch(QUERIES["freshness"], {"dataset_id": dataset_id})
+        return {row["arm"]: row["version"] for row in rows}
+
     def lag(self, dataset_id: int, arm: str) -> Mapping[str, Any]:
         """Return how far an arm is behind the head: see `lakeward.storage.replication.Lag`."""
         return dict(self._database.fetch(QUERIES["lag"], {"dataset_id": dataset_id, "arm": arm})[0])

@@ -188,6 +188,11 @@ WHERE a.dataset_id = :dataset_id AND a.arm = :arm AND a.version = coalesce(CAST(
 SELECT version, base_version, snapshot_id, parent_snapshot_id
 FROM lakeward.arm_versions WHERE dataset_id = :dataset_id AND arm = :arm ORDER BY version DESC LIMIT 1;
 
+-- name: freshness
+-- The newest version that each arm holds, by arm; one that is being emptied has none.
+SELECT arm, max(version) AS version FROM lakeward.arm_versions
+WHERE dataset_id = :dataset_id AND expired_at IS NULL GROUP BY arm ORDER BY arm;
+
 -- name: lag
 -- How far an arm is behind: the versions that it has missed, and what they did. No row is counted. The newest version of
 -- an arm is ended only when the arm is being emptied: such a one holds nothing that anybody could go on from.

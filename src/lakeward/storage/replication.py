@@ -236,7 +236,8 @@ class Replication:
         Args:
             dataset: which one; the record may be of an earlier moment.
         """
-        return {arm: self.lag(dataset, arm).holds for arm in self._routing.arms}
+        held = self._ledger.freshness(dataset.id)
+        return {arm: held.get(arm) for arm in self._routing.arms}
 
     def has_remains(self, dataset: DatasetRecord, arm: str) -> bool:
         """Say whether an arm has anything of a dataset, be it what a drain that was cut short has left."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from lakeward.control.ledger import Ledger
 from lakeward.control.routes import ARM_MODES
 from lakeward.control.tree import DatasetRecord
 from lakeward.storage.replication import Lag, Replication
@@ -12,7 +12,11 @@ from lakeward.storage.replication import Lag, Replication
 
 @dataclass(frozen=True)
 class DatasetStatus:
-    """One dataset at one moment. `holders` are the arms that hold its newest version; `behind`: its mirror does not."""
+    """One dataset at one moment.
+
+    `freshness` is the newest version that each arm holds, if any; `holders` are the arms that hold the newest of all;
+    `behind`: its mirror does not.
+    """
 
     name: str
     version: int
@@ -22,18 +26,25 @@ class DatasetStatus:
     holders: tuple[str, ...]
     status: str
     behind: Lag | None = None
+    freshness: Mapping[str, int | None] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
         behind = self.behind.to_json() if self.behind is not None else None
-        return {**vars(self), "holders": list(self.holders), "behind": behind}
+        return {
+            **vars(self),
+            "holders": list(self.holders),
+            "behind": behind,
+            "freshness": dict(self.freshness),
+        }
 
 
-def dataset_status(record: DatasetRecord, ledger: Ledger, replication: Replication) -> DatasetStatus:
+def dataset_status(record: DatasetRecord, replication: Replication) -> DatasetStatus:
     """Return where a dataset stands."""
     mirror = record.route.mirror_arm
     lag = replication.lag(record, mirror) if mirror is not None and record.head_version else None
-    holders = tuple(arm for arm in ARM_MODES if record.head_version and ledger.arm_version(record.id, arm) is not None)
+    freshness = replication.freshness(record)
+    holders = tuple(arm for arm in ARM_MODES if record.head_version and freshness[arm] == record.head_version)
     return DatasetStatus(
         record.name,
         record.head_version,
@@ -43,4 +54,5 @@ def dataset_status(record: DatasetRecord, ledger: Ledger, replication: Replicati
         holders,
         record.status,
         lag if lag is not None and not lag.current else None,
+        freshness,
     )
