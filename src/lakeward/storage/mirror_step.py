@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from lakeward.clock import Faults
+from lakeward.control.metrics import Metrics
 from lakeward.control.records import ArmVersion
 from lakeward.errors import ParityMismatch
 from lakeward.storage.arm import StorageArm
@@ -26,9 +27,11 @@ class MirrorStep:
         arms: by name.
         mirroring: replays and compares.
         faults: called at the points of the step.
+        metrics: counts what does not get to a mirror.
     """
 
-    def __init__(self, arms: Mapping[str, StorageArm], mirroring: Mirroring, faults: Faults) -> None:
+    def __init__(self, arms: Mapping[str, StorageArm], mirroring: Mirroring, faults: Faults, metrics: Metrics) -> None:
+        self._metrics = metrics
         self._arms = arms
         self._mirroring = mirroring
         self._faults = faults
@@ -46,6 +49,7 @@ class MirrorStep:
         assert mirror is not None and prepared is not None, "there is something to mirror"
         held = mirror.newest.version if mirror.newest is not None else 0
         if held != transaction.parent_version:
+            self._metrics.add("lakeward_mirror_missed_total", arm=mirror.arm)
             job.mirror_error = f"the {mirror.arm} arm was behind before: it holds version {held}"
             return
         try:
@@ -55,6 +59,8 @@ class MirrorStep:
         except Exception as error:
             job.mirrored, job.mirror_error = None, f"{type(error).__name__}: {error}"
             job.mismatch = str(error) if isinstance(error, ParityMismatch) else None
+            what = "mismatches" if job.mismatch is not None else "failures"
+            self._metrics.add(f"lakeward_mirror_{what}_total", arm=mirror.arm)
             log.warning(
                 "dataset %s: version %d does not get to its mirror, the %s arm: %s",
                 transaction.dataset,

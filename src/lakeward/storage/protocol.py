@@ -23,6 +23,7 @@ from lakeward.control.deciding import lease_lost
 from lakeward.control.divergence import Compaction, Divergence
 from lakeward.control.leases import Heartbeat
 from lakeward.control.ledger import Ledger
+from lakeward.control.metrics import Metrics
 from lakeward.control.records import NOTHING_TO_WRITE, Intent, OpenTransaction
 from lakeward.control.slots import Slots
 from lakeward.control.tree import Tree
@@ -97,9 +98,10 @@ class WriteProtocol:
         clock: Clock,
         ids: Ids,
         faults: Faults,
+        metrics: Metrics | None = None,
     ) -> None:
         self._duck = duck
-        self._mirror_step = MirrorStep(arms, Mirroring(arms, duck), faults)
+        self._mirror_step = MirrorStep(arms, Mirroring(arms, duck), faults, metrics or Metrics())
         self._tree = tree
         self._ledger = ledger
         self._slots = slots

@@ -190,7 +190,9 @@ def _assemble(
     retention = Retention(database, settings.retention.versions)
     no_wait = Slots(database, ledger, clock, timeout_seconds=0)
     protocol, hasty = (
-        WriteProtocol(tree, ledger, line, made, recovery, duck=duck, clock=clock, ids=ids, faults=faults)
+        WriteProtocol(
+            tree, ledger, line, made, recovery, duck=duck, clock=clock, ids=ids, faults=faults, metrics=metrics
+        )
         for line in (slots, no_wait)
     )
     compaction = _compaction(settings, tree, ledger, made, protocol, hasty)

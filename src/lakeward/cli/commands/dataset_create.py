@@ -26,7 +26,11 @@ KeyOption = Annotated[
 ]
 ArmOption = Annotated[
     str | None,
-    typer.Option("--arm", metavar="ARM", help="Where its rows will live: postgres or iceberg. None: as the flag of its writer says."),
+    typer.Option(
+        "--arm",
+        metavar="ARM",
+        help="Where its rows will live: postgres or iceberg. None: as the flag of its writer says.",
+    ),
 ]
 PartitionOption = Annotated[
     list[str] | None,
