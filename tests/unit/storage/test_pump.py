@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakeward.storage.pump import prefetched
+from lakeward.storage.pump import AHEAD_BYTES, prefetched
 
 
 def threads() -> list[str]:
@@ -67,6 +67,28 @@ def test_it_is_at_most_so_far_ahead(depth: int) -> None:
         next(items)
         taken.wait(0.3)
         assert len(made) <= depth + 2
+    assert threads() == []
+
+
+def test_large_items_are_made_ahead_one_by_one() -> None:
+    made, all_made = [], threading.Event()
+
+    def source() -> Iterator[int]:
+        for size in (AHEAD_BYTES // 2, AHEAD_BYTES // 2, 1, 2 * AHEAD_BYTES, 1):
+            made.append(size)
+            yield size
+        all_made.set()
+
+    with prefetched(source(), 5, lambda size: size) as items:
+        taken = [next(items)]
+        all_made.wait(0.3)
+        # Two wait, and the large one, which is made, finds no room beside them.
+        assert len(made) == 4
+        taken += [next(items), next(items)]
+        all_made.wait(0.3)
+        # The large one waits alone.
+        assert len(made) == 5 and not all_made.is_set()
+        assert [*taken, *items] == made
     assert threads() == []
 
 

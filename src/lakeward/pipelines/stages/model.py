@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -77,6 +78,6 @@ class _Predicting:
 
 
 def _selected(prediction: Prediction, rows: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    with prefetched(rows) as ahead:
+    with prefetched(rows, size=attrgetter("nbytes")) as ahead:
         for batch in prediction.over(ahead):
             yield pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)

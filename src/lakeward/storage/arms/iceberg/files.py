@@ -7,6 +7,7 @@ import logging
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ from lakeward.types.schema import Schema
 log = logging.getLogger("lakeward.iceberg")
 
 ROW_GROUP_ROWS = 262_144
-"""Rows of one row group: what the writer holds in memory."""
+ROW_GROUP_BYTES = 128 << 20
+"""Rows of one row group, or fewer if they have so many bytes in memory: what the writer holds."""
 
 WORTH_A_GROUP = 16_384
 """Rows of one partition that make a row group worth its while; fewer wait for more, as long as there is room."""
@@ -71,7 +73,9 @@ class RollingWriter:
         self._open: OrderedDict[tuple[Any, ...], OpenDataFile] = OrderedDict()
         self._group: list[pa.RecordBatch] = []
         self._group_rows = 0
+        self._group_bytes = 0
         self._waiting = 0
+        self._waiting_bytes = 0
         self.files: list[DataFile] = []
         self.rows = 0
 
@@ -88,13 +92,13 @@ class RollingWriter:
             DataError: a value belongs to no partition.
         """
         try:
-            with prefetched(batches) as ready:
+            with prefetched(batches, size=attrgetter("nbytes")) as ready:
                 for batch in ready:
-                    self._add(batch)
-                    if self._group_rows >= ROW_GROUP_ROWS + self._waiting:
+                    if not self._has_room(batch):
                         check()
                         with catalog_errors(self._what):
                             self._flush(last=False)
+                    self._add(batch)
             with catalog_errors(self._what):
                 self._flush(last=True)
                 while self._open:
@@ -117,16 +121,22 @@ class RollingWriter:
                 log.warning("%s: %s was not deleted; no snapshot names it: %s", self._what, path, error)
         self.files = []
 
+    def _has_room(self, batch: pa.RecordBatch) -> bool:
+        """Say whether a batch goes into one row group with what came since the last one was written."""
+        rows, size = self._group_rows - self._waiting, self._group_bytes - self._waiting_bytes
+        return not rows or (rows + batch.num_rows <= ROW_GROUP_ROWS and size + batch.nbytes <= ROW_GROUP_BYTES)
+
     def _add(self, batch: pa.RecordBatch) -> None:
         self._group.append(self._columns.take(batch))
         self._group_rows += batch.num_rows
+        self._group_bytes += batch.nbytes
         self.rows += batch.num_rows
 
     def _flush(self, last: bool) -> None:
         if not self._group_rows:
             return
         group = pa.Table.from_batches(self._group)
-        self._group, self._group_rows = [], 0
+        self._group, self._group_rows, self._group_bytes = [], 0, 0
         if self._options is None:
             self._options = writer_options(group)
         if self._partitions.is_none:
@@ -139,10 +149,10 @@ class RollingWriter:
         codes, partitions = self._partitions.of(group)
         if len(partitions) == 1:
             self._write(partitions[0], group)
-            self._waiting = 0
+            self._waiting = self._waiting_bytes = 0
             return
         counts = np.bincount(codes, minlength=len(partitions))
-        written = _enough(counts, last)
+        written = _enough(counts, _group_rows(group), last)
         # Fewer numbers sort faster: two bytes by radix.
         order = np.argsort(codes.astype(np.uint16) if len(partitions) <= 2**16 else codes, kind="stable")
         chosen = np.repeat(written, counts)
@@ -153,7 +163,9 @@ class RollingWriter:
             start += int(counts[at])
         # A copy, so that what waits does not keep in memory what is written.
         rest = group.take(pa.array(np.sort(order[~chosen])))
-        self._group, self._group_rows, self._waiting = rest.to_batches(), rest.num_rows, rest.num_rows
+        self._group = rest.to_batches()
+        self._group_rows = self._waiting = rest.num_rows
+        self._group_bytes = self._waiting_bytes = rest.nbytes
 
     def _write(self, partition: Partition, rows: pa.Table) -> None:
         file = self._open.get(partition.key)
@@ -190,14 +202,19 @@ def _refuse_format(table: Table, what: str) -> None:
         )
 
 
-def _enough(counts: np.ndarray, last: bool) -> np.ndarray:
+def _group_rows(rows: pa.Table) -> int:
+    """Return how many rows like these make a row group."""
+    return min(ROW_GROUP_ROWS, int(ROW_GROUP_BYTES * rows.num_rows / max(rows.nbytes, 1)))
+
+
+def _enough(counts: np.ndarray, group_rows: int, last: bool) -> np.ndarray:
     """Say which partitions are written, given the rows that each has: at most half a row group of rows waits."""
     if last:
         return np.ones(len(counts), bool)
     written = counts >= WORTH_A_GROUP
     waiting = int(counts[~written].sum())
     for at in np.argsort(-counts, kind="stable"):
-        if waiting <= ROW_GROUP_ROWS // 2:
+        if waiting <= group_rows // 2:
             break
         if not written[at]:
             written[at] = True
