@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import lakeward
 from lakeward.errors import ValueRefused
+from lakeward.storage.arms.iceberg import files
+from lakeward.storage.arms.iceberg.deletes import local_path
 from lakeward.testing import InMemoryArm
 from lakeward.types.digest import digest_batches
 from support.arms import ArmUnderTest, iceberg_table
@@ -65,11 +68,43 @@ def test_several_files_in_one_snapshot(small_files: lakeward.Workspace) -> None:
     wide = pa.table({"id": pa.arange(0, 600_000), "text": pa.repeat("x" * 10, 600_000)})
     dataset.write(wide)
     table = iceberg_table(small_files, dataset.table)
-    files = list(table.scan().plan_files())
-    assert len(files) == 3
+    written = list(table.scan().plan_files())
+    assert len(written) == 3
     assert len(table.metadata.snapshots) == 2, "the empty root and one for the version"
     assert dataset.digest() == digest_batches(dataset.schema, wide.to_reader())
     assert dataset.to_arrow(where="id = 599999").num_rows == 1
+
+
+def test_a_row_group_of_wide_rows_is_bounded_by_bytes(
+    small_files: lakeward.Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "ROW_GROUP_BYTES", 300_000)
+    dataset = ArmUnderTest(small_files, "iceberg").create({"id": "long", "text": "string"})
+    wide = pa.table({"id": pa.arange(0, 500), "text": pa.repeat("x" * 2_000, 500)})
+    dataset.write(pa.RecordBatchReader.from_batches(wide.schema, wide.to_batches(50)))
+    (file,) = iceberg_table(small_files, dataset.table).scan().plan_files()
+    metadata = pq.read_metadata(local_path(file.file.file_path))
+    assert [metadata.row_group(each).num_rows for each in range(metadata.num_row_groups)] == [100, 100, 100, 100, 100]
+    assert dataset.digest() == digest_batches(dataset.schema, wide.to_reader())
+
+
+def test_an_upsert_of_all_rows_takes_no_more_than_the_memory_limit(shared_url: str, tmp_path: Path) -> None:
+    """The batch alone is larger than the limit, and every row is compared with one that is there, in full."""
+    settings = tmp_path / "lakeward.toml"
+    settings.write_text('[storage]\nmemory_limit = "32MB"\n', encoding="utf-8")
+    ids = pa.arange(0, 50_000)
+    text = pc.binary_join_element_wise("x" * 1_000, ids.cast(pa.string()), "")
+    rows = pa.table({"id": ids, "number": ids, "text": text})
+    with lakeward.open(
+        tmp_path / "home", database_url=shared_url, warehouse=tmp_path / "warehouse", settings_file=settings
+    ) as workspace:
+        columns = {"id": "long", "number": "long", "text": "string"}
+        dataset = ArmUnderTest(workspace, "iceberg").create(columns, ["id"])
+        dataset.write(rows)
+        assert dataset.write(rows, "upsert").rows_unchanged == 50_000
+        other = rows.set_column(2, "text", pc.if_else(pc.equal(pc.bit_wise_and(ids, 4095), 7), "other", text))
+        assert dataset.write(other, "upsert").rows_updated == 13
+        assert dataset.digest() == digest_batches(dataset.schema, other.to_reader())
 
 
 def test_a_wrong_value_in_row_150001_leaves_nothing(arm: ArmUnderTest) -> None:

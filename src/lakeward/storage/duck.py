@@ -29,6 +29,9 @@ WORKING_BYTES = 8 << 20
 BATCH_ROWS = 65_536
 BATCH_BYTES = 32 << 20
 
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+"""What DuckDB tells sizes in."""
+
 _MEMORY = re.compile(r"^(Out of Memory Error|.*max_temp_directory_size)", re.IGNORECASE)
 _DISK_FULL = re.compile(r"no space left|disk quota|file too large", re.IGNORECASE)
 _FILES = re.compile(r"^(IO Error|Internal Error|INTERNAL Error|Interrupt|INTERRUPT)", re.IGNORECASE)
@@ -204,6 +207,13 @@ def small(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     rows = max(1, batch.num_rows * WORKING_BYTES // max(batch.nbytes, 1))
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
+
+
+def memory_limit(connection: duckdb.DuckDBPyConnection) -> int:
+    """Return how many bytes DuckDB may use before it spills, which it tells to one decimal."""
+    ((text,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
+    number, unit = str(text).split()
+    return int(float(number) * _UNITS[unit])
 
 
 def as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -72,6 +72,8 @@ class StagedBatch:
         self._verb = verb
         self.rows = 0
         self.removing = 0
+        self.bytes = 0
+        """Of its rows in memory, as they came."""
 
     def load(self, batches: pa.RecordBatchReader) -> None:
         """Lay down the rows and check them.
@@ -90,7 +92,7 @@ class StagedBatch:
         if self._verb.per_row:
             removes = f"coalesce({quote_identifier(OP)} = 'delete', false)"
         operation = f", {quote_identifier(OP)} AS op" if self._verb.per_row else ""
-        with given(self._connection, {_INCOMING: _positioned(batches)}):
+        with given(self._connection, {_INCOMING: self._positioned(batches)}):
             self._connection.execute(
                 f'CREATE TEMP TABLE {BATCH} AS SELECT "{_POSITION}\x01" AS position, {removes} AS removes, '
                 f"{', '.join(columns)}{operation} FROM {_INCOMING}"
@@ -165,16 +167,16 @@ class StagedBatch:
             count=total,
         )
 
+    def _positioned(self, batches: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """Return the stream with each row's position behind its columns, under a name that no column can have."""
+        schema = batches.schema.append(pa.field(f"{_POSITION}\x01", pa.int64(), nullable=False))
 
-def _positioned(batches: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Return the stream with each row's position behind its columns, under a name that no column can have."""
-    schema = batches.schema.append(pa.field(f"{_POSITION}\x01", pa.int64(), nullable=False))
+        def numbered() -> Iterator[pa.RecordBatch]:
+            row = 0
+            for batch in batches:
+                numbers = pa.arange(row, row + batch.num_rows)
+                self.bytes += batch.nbytes
+                yield pa.RecordBatch.from_arrays([*batch.columns, numbers], schema=schema)
+                row += batch.num_rows
 
-    def numbered() -> Iterator[pa.RecordBatch]:
-        row = 0
-        for batch in batches:
-            numbers = pa.arange(row, row + batch.num_rows)
-            yield pa.RecordBatch.from_arrays([*batch.columns, numbers], schema=schema)
-            row += batch.num_rows
-
-    return pa.RecordBatchReader.from_batches(schema, numbered())
+        return pa.RecordBatchReader.from_batches(schema, numbered())

@@ -18,6 +18,7 @@ import lakeward
 from lakeward.control.records import ArmVersion, OpenTransaction
 from lakeward.storage.arm import Prepared, Scan, WriteTask
 from lakeward.storage.arms.iceberg import deletes, merge
+from lakeward.storage.arms.iceberg.comparing import PIECE_ROWS, Part, parts_of
 from lakeward.storage.arms.iceberg.deletes import local_path
 from lakeward.storage.arms.iceberg.scans import live_rows
 from lakeward.storage.table import TableRef
@@ -51,6 +52,18 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(merge, "live_rows", counted)
     return seen
+
+
+def test_rows_are_compared_in_parts_that_hold_each_of_them_once() -> None:
+    pieces = [(0, 0, 5), (0, 2, 5), (1, 0, 5), (3, 1, 20), (3, 4, 1)]
+    end, first, third = PIECE_ROWS - 1, 1 << deletes.FILE_SHIFT, 3 << deletes.FILE_SHIFT
+    assert parts_of(pieces, 15) == [
+        Part(0, first + end, [0, 1]),
+        Part(third + PIECE_ROWS, third + PIECE_ROWS + end, [3]),
+        Part(third + 4 * PIECE_ROWS, third + 4 * PIECE_ROWS + end, [3]),
+    ]
+    assert parts_of(pieces, 1000) == [Part(0, third + 4 * PIECE_ROWS + end, [0, 1, 3])]
+    assert parts_of([], 1000) == []
 
 
 # Files --------------------------------------------------------------------------------------------------------------

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pyiceberg.table import FileScanTask
 
+from lakeward.storage.arms.iceberg.deletes import FILE_SHIFT
 from lakeward.storage.staged_batch import alias
 from lakeward.types.schema import NESTED_KINDS, Column, Schema
 from lakeward.types.table import digest_pieces, joined
@@ -14,6 +16,61 @@ from lakeward.types.table import digest_pieces, joined
 FIRST_SHARE = 0.15
 FIRST_COLUMNS = 2
 """So many columns, and so much of the files' bytes, are read to tell rows apart before the rest is."""
+
+PIECE_ROWS = 8_192
+"""Neighbouring rows of a file that are compared in the same query."""
+
+PART_SHARE = 1 / 16
+MOST_PART_ROWS = 1 << 20
+"""So much of the memory limit is taken by the rows that are compared in one query. Each is read from a file and joined
+twice: joins spill one by one, but not those of one query together, so that what they hold has to be small."""
+
+
+@dataclass
+class Part:
+    """Rows that are compared in one query.
+
+    Args:
+        low, high: the least and the greatest place, `file << FILE_SHIFT | row`, of any of them.
+        files: the numbers of their files, ascending.
+    """
+
+    low: int
+    high: int
+    files: list[int]
+
+
+def part_rows(memory_limit: int, rows: int, size: int) -> int:
+    """Return how many rows are compared in one query.
+
+    Args:
+        memory_limit: bytes that DuckDB may use.
+        rows, size: of the batch: how many it has, and their bytes in memory.
+    """
+    return min(max(int(memory_limit * PART_SHARE * rows / max(size, 1)), PIECE_ROWS), MOST_PART_ROWS)
+
+
+def parts_of(pieces: Iterable[tuple[int, ...]], most_rows: int) -> list[Part]:
+    """Return the parts that rows are compared in.
+
+    Args:
+        pieces: the number of a file, that of a piece in it, and how many of its `PIECE_ROWS` rows are compared;
+            ascending.
+        most_rows: of one part, unless it is a single piece.
+    """
+    parts: list[Part] = []
+    rows = 0
+    for number, piece, count in pieces:
+        low = (number << FILE_SHIFT) + piece * PIECE_ROWS
+        if not parts or rows + count > most_rows:
+            parts.append(Part(low, low, []))
+            rows = 0
+        part = parts[-1]
+        part.high = low + PIECE_ROWS - 1
+        if number not in part.files[-1:]:
+            part.files.append(number)
+        rows += count
+    return parts
 
 
 def told_apart(schema: Schema, tasks: Sequence[FileScanTask]) -> tuple[Sequence[Column], Sequence[Column]]:

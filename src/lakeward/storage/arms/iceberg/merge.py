@@ -19,15 +19,15 @@ from pyiceberg.table import FileScanTask, Table
 from lakeward.clock import Faults
 from lakeward.control.records import Counts
 from lakeward.storage.arm import Delta, NothingToWrite, WriteTask
-from lakeward.storage.arms.iceberg.comparing import differs, told_apart
-from lakeward.storage.arms.iceberg.deletes import DeleteWriter
+from lakeward.storage.arms.iceberg.comparing import PIECE_ROWS, Part, differs, part_rows, parts_of, told_apart
+from lakeward.storage.arms.iceberg.deletes import FILE_SHIFT, DeleteWriter
 from lakeward.storage.arms.iceberg.files import RollingWriter
 from lakeward.storage.arms.iceberg.marks import Marks
 from lakeward.storage.arms.iceberg.producers import RowDelta
 from lakeward.storage.arms.iceberg.pruning import files_with_keys
 from lakeward.storage.arms.iceberg.scans import DELETED_ROWS, FileScan, all_rows, files_of, live_rows
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
-from lakeward.storage.duck import PULL_ROWS, given, joined
+from lakeward.storage.duck import PULL_ROWS, given, joined, memory_limit
 from lakeward.storage.identity import IdentityCounter, with_identity
 from lakeward.storage.staged_batch import BATCH, StagedBatch, alias, aliased, key_columns, same_key
 from lakeward.storage.verbs import Verb
@@ -158,33 +158,41 @@ class Merge:
 
     def _compare(self) -> None:
         """Read the matched rows in full, from the files that have any, where it has to be known what is in them."""
+        self._execute(
+            f"CREATE OR REPLACE TEMP TABLE {CHANGED} (position BIGINT, file BIGINT, row BIGINT, removes BOOLEAN, "
+            f"{ROW_INDEX} BIGINT, {ROW_ID} BIGINT, {CREATED_AT} TIMESTAMPTZ, old_hash UHUGEINT, new_hash UHUGEINT)"
+        )
         # What is deleted is read for its hash only, what is skipped not at all.
         wanted = "NOT removes" if self._verb.updates else "false"
         if self._hashes and (self._verb.updates or self._verb.removes):
             wanted = "true"
-        numbers = [number for (number,) in self._all(f"SELECT DISTINCT file FROM {MATCH} WHERE {wanted} ORDER BY file")]
-        if not numbers:
-            self._execute(
-                f"CREATE OR REPLACE TEMP TABLE {CHANGED} (position BIGINT, file BIGINT, row BIGINT, removes BOOLEAN, "
-                f"{ROW_INDEX} BIGINT, {ROW_ID} BIGINT, {CREATED_AT} TIMESTAMPTZ, old_hash UHUGEINT, new_hash UHUGEINT)"
-            )
-            return
-        tasks = [self._tasks[number] for number in numbers]
-        places = ", ".join(f"({number}, {place})" for place, number in enumerate(numbers))
-        rows = (
-            f"(SELECT m.*, p.place FROM {MATCH} AS m JOIN (VALUES {places}) AS p(file, place) ON p.file = m.file "
-            f"WHERE {wanted})"
+        pieces = self._all(
+            f"SELECT file, row // {PIECE_ROWS}, count(*) FROM {MATCH} WHERE {wanted} GROUP BY ALL ORDER BY ALL"
         )
+        parts = parts_of(pieces, part_rows(memory_limit(self._connection), self._staged.rows, self._staged.bytes))
         first: Sequence[Column] = self._schema.columns
         rest: Sequence[Column] = ()
         if self._verb.updates and not self._hashes:
-            first, rest = told_apart(self._schema, tasks)
+            read = sorted({number for part in parts for number in part.files})
+            first, rest = told_apart(self._schema, [self._tasks[number] for number in read])
+        for part in parts:
+            self._task.check()
+            self._compare_part(part, wanted, first, rest)
+
+    def _compare_part(self, part: Part, wanted: str, first: Sequence[Column], rest: Sequence[Column]) -> None:
+        """Add those rows of a part that differ to `CHANGED`: by the first columns, or else by the rest."""
+        tasks = [self._tasks[number] for number in part.files]
+        places = ", ".join(f"({number}, {place})" for place, number in enumerate(part.files))
+        rows = (
+            f"(SELECT m.*, p.place FROM {MATCH} AS m JOIN (VALUES {places}) AS p(file, place) ON p.file = m.file "
+            f"WHERE {wanted} AND ((m.file << {FILE_SHIFT}) | m.row) BETWEEN {part.low} AND {part.high})"
+        )
         held = f"position, file, row, removes, {', '.join(_IDENTITY)}, old_hash, new_hash"
         self._execute(
             f"CREATE OR REPLACE TEMP TABLE {_COMPARED} AS SELECT * FROM ({self._with_columns(rows, tasks, first)}) "
             f"WHERE {'true' if rest else 'differs'}"
         )
-        sql = f"CREATE OR REPLACE TEMP TABLE {CHANGED} AS SELECT {held} FROM {_COMPARED} WHERE differs"
+        sql = f"INSERT INTO {CHANGED} SELECT {held} FROM {_COMPARED} WHERE differs"
         if rest:
             # Most rows that change are told by a few columns. Only what those say nothing of is read on.
             files = all_rows(self._loaded, tasks, aliased(self._schema), {alias(each) for each in rest}, places=True)
