@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
 from pydantic_core import PydanticCustomError
 
 from lakeward.types.quoting import duckdb_name
@@ -140,13 +140,26 @@ class StageNode(SpecModel, ABC):
         """
 
 
+def _from_pairs(value: object) -> object:
+    pairs = isinstance(value, list) and all(isinstance(each, list) and len(each) == 2 for each in value)
+    return dict(value) if isinstance(value, list) and pairs else value
+
+
+def _as_pairs(types: dict[str, str]) -> list[list[str]]:
+    return [[name, type_] for name, type_ in types.items()]
+
+
+TypesInOrder = Annotated[dict[str, str], BeforeValidator(_from_pairs), PlainSerializer(_as_pairs)]
+"""Types by column. It is stored as pairs: a mapping would lose its order there."""
+
+
 class Predicted(SpecModel):
     """What a model node predicts, from which features. A list of features means columns of the same names."""
 
     input: str
     model: str
     features: dict[str, str]
-    outputs: dict[str, str]
+    outputs: TypesInOrder
     batch_rows: int = Field(default=65_536, ge=1)
 
     @field_validator("features", mode="before")
@@ -170,6 +183,11 @@ class ModelNode(StageNode):
         """See `StageNode.inputs`."""
         return {"input": self.model.input}
 
+    def meaning(self) -> str:
+        """See `StageNode.meaning`. The order of outputs is that of a dataset that is there, and does not count."""
+        facts = {**self.model.model_dump(), "outputs": self.model.outputs}
+        return json.dumps(facts, sort_keys=True, ensure_ascii=False)
+
     def not_linear(self, moving: Collection[str]) -> str | None:
         """See `StageNode.not_linear`. Each row is predicted by itself."""
         return None
@@ -184,7 +202,7 @@ class PythonCall(SpecModel):
 
     call: str
     inputs: dict[str, str]
-    columns: dict[str, str]
+    columns: TypesInOrder
     row_wise: bool = False
 
     @field_validator("inputs", mode="before")
@@ -195,17 +213,6 @@ class PythonCall(SpecModel):
         if not all(isinstance(each, str) for each in value) or len(set(value)) < len(value):
             raise PydanticCustomError("inputs", "a list of different names, or a mapping of arguments to nodes")
         return {each: each for each in value}
-
-    @field_validator("columns", mode="before")
-    @classmethod
-    def _in_order(cls, value: object) -> object:
-        pairs = isinstance(value, list) and all(isinstance(each, list) and len(each) == 2 for each in value)
-        return dict(value) if isinstance(value, list) and pairs else value
-
-    @field_serializer("columns")
-    def _as_pairs(self, columns: dict[str, str]) -> list[list[str]]:
-        # A mapping would lose its order where specs are stored.
-        return [[name, type_] for name, type_ in columns.items()]
 
 
 class PythonNode(StageNode):

@@ -9,6 +9,7 @@ import pytest
 
 import lakeward
 from lakeward.errors import SpecError
+from lakeward.pipelines.models.registered import ModelVersion
 from lakeward.pipelines.project import Project
 from support.onnx_models import linear
 
@@ -121,3 +122,19 @@ def test_a_source_that_changed_since_is_refused_before_predicting(
     with pytest.raises(SpecError, match="column 'age', which 'rows' does not have"):
         churn.build("p")
     assert churn.tree.find("main.m.out") is None
+
+
+def test_an_applied_pipeline_gives_its_columns_in_the_order_that_was_planned(
+    workspace: lakeward.Workspace, add: Callable[..., ModelVersion], project: Callable[[str], Project]
+) -> None:
+    add("def f(batch): ...", "long_name:double,b:double")
+    workspace.create_dataset("main.raw.rows", {"id": "long", "v": "double"}, ["id"])
+    text = YAML.replace("churn@1", "m@1").replace("[amount, age]", "[id, v]")
+    loaded = project(text.replace("{risk: float}", "{long_name: double, b: double}"))
+    plan = workspace.pipelines.apply(loaded)
+    assert list(plan.pipelines[0].outputs[0].columns) == ["id", "v", "long_name", "b"]
+    applied = workspace.pipelines.applied()["p"].pipeline
+    assert applied is not None
+    assert list(applied.spec.nodes["scored"].model.outputs) == ["long_name", "b"]  # type: ignore[union-attr]
+    other = text.replace("{risk: float}", "{b: double, long_name: double}")
+    assert not workspace.pipelines.plan(project(other)).pending

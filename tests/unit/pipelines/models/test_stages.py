@@ -9,10 +9,13 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import lakeward
+from lakeward.compute import duckdb_session
+from lakeward.compute.duckdb_plan import Plan, read_plan
 from lakeward.errors import ExpectationFailed
 from lakeward.pipelines.models.registered import ModelVersion
 from lakeward.pipelines.project import Project
@@ -97,6 +100,18 @@ def test_expectations_see_what_was_predicted(
     assert all(row["y"] == row["v"] for row in good)
 
 
+def test_a_function_may_stand_beside_classes_whose_annotations_are_text(
+    rows: lakeward.Dataset, add: Callable[..., ModelVersion], build: Callable[..., lakeward.Dataset]
+) -> None:
+    fill(rows, 3)
+    add(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n\n"
+        "@dataclass\nclass Scale:\n    by: float\n\n"
+        "def f(batch):\n    return [Scale(2.0).by * v for v in batch['v'].to_pylist()]\n"
+    )
+    assert sorted(row["y"] for row in build().to_arrow().to_pylist()) == [2.0, 4.0, 6.0]
+
+
 @pytest.mark.parametrize("strategy", ["append_always", "append_new", "snapshot_replace"])
 def test_only_new_rows_are_predicted(
     workspace: lakeward.Workspace,
@@ -145,6 +160,37 @@ def test_what_the_next_query_does_not_need_is_not_read(
     workspace.build("p")
     assert [sorted(columns) for columns in read] == [["t", "v"]]
     assert workspace.dataset("main.m.o").to_arrow().to_pylist() == [{"t": str(each), "y": 2.0} for each in range(1, 6)]
+
+
+def test_what_the_next_query_does_not_need_is_not_read_in_place(
+    workspace: lakeward.Workspace,
+    add: Callable[..., ModelVersion],
+    project: Callable[[str], Project],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows on Iceberg are read by the engine itself: what it scans is in the plans of its queries."""
+    columns = {"id": "long", "v": "double", "t": "string"}
+    rows = workspace.create_dataset("main.raw.rows", columns, ["id"], arm="iceberg")
+    fill(rows, 5)
+    scanned: list[list[str]] = []
+
+    def spying(plan: list[dict[str, Any]]) -> Plan:
+        nodes = [*plan]
+        for node in nodes:
+            nodes += node["children"]
+        scanned.extend(node["extra_info"]["Projections"] for node in nodes if node["name"] == "READ_PARQUET")
+        return read_plan(plan)
+
+    monkeypatch.setattr(duckdb_session, "read_plan", spying)
+    head, _, _ = SHARED.format(arm="postgres", other="iceberg").partition("  sides:")
+    few = "  few: {transform: 'select t, y from scored'}\n"
+    add("def f(batch):\n    return [2.0] * batch.num_rows\n", features="v:double")
+    output = "outputs:\n  - {dataset: main.m.o, from: few, strategy: replace}\n"
+    workspace.pipelines.apply(project(head.replace("[id, v]", "[v]") + few + output))
+    workspace.build("p")
+    needed = [f"c{rows.schema.column(name).field_id}" for name in ("v", "t")]
+    assert [sorted(names) for names in scanned] == [sorted(needed)]
+    assert workspace.dataset("main.m.o").row_count == 5
 
 
 KILLED = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable
 from types import ModuleType
 
@@ -51,10 +52,15 @@ class PythonFunction(ModelFormat):
         return Signature(tuple(features), tuple(outputs))
 
     def load(self, content: bytes, version: ModelVersion, threads: int) -> Model:
-        """See `ModelFormat.load`. Runs the file in a module of its own, which nothing can import."""
+        """See `ModelFormat.load`. Runs the file as a module with a name of its own, by what it contains.
+
+        It is in `sys.modules`, because the standard library looks there for the names that an annotation uses.
+        """
         module = ModuleType(f"lakeward_model_{version.sha256[:16]}")
+        sys.modules[module.__name__] = module
         try:
-            exec(compile(content, f"{version.origin} ({version.reference})", "exec"), vars(module))
+            code = compile(content, f"{version.origin} ({version.reference})", "exec", dont_inherit=True)
+            exec(code, vars(module))
             function = vars(module)[version.entry]
         except Exception as error:
             raise ModelRefused(
