@@ -43,7 +43,8 @@ class State:
 
 def state(held: HeldDataset) -> State:
     record = held.record
-    arms = [arm for arm in DIRECTIONS if held.workspace.ledger.arm_version(record.id, arm) is not None]
+    freshness = held.workspace.replication.freshness(record)
+    arms = [arm for arm in DIRECTIONS if record.head_version and freshness[arm] == record.head_version]
     table = held.workspace.dataset(record.name).to_arrow(identity=True).sort_by("__row_index")
     assert held.leftovers() == {}
     return State(record.route.mode, len(arms) > 1, record.head_version, tuple(map(tuple, table.to_pylist())))

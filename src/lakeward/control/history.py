@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 
 import sqlalchemy
 
@@ -31,6 +32,23 @@ class Recoverable:
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
         return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What was written to a dataset in some days.
+
+    Args:
+        writes: how many versions.
+        rows_written: how many rows they added, changed or removed.
+        days: how many days those are; fewer than asked for, if the dataset is younger.
+        since: when they began, by the database's clock.
+    """
+
+    writes: int
+    rows_written: int
+    days: float
+    since: datetime
 
 
 class History:
@@ -62,6 +80,11 @@ class History:
                 )
             )
         return found
+
+    def activity(self, dataset_id: int, days: float) -> Activity:
+        """Return what was written to a dataset in the last days."""
+        (row,) = self._database.fetch(QUERIES["activity"], {"dataset_id": dataset_id, "days": days})
+        return Activity(**row)
 
     def transactions(
         self,

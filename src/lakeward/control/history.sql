@@ -12,3 +12,15 @@ SELECT t.dataset_id, t.version, t.arm, t.status, l.owner, coalesce(l.lease_until
 FROM lakeward.dataset_transactions t LEFT JOIN lakeward.leases l ON l.transaction_id = t.id
 WHERE t.status = 'open' OR (t.status = 'committed' AND t.published_at IS NULL)
 ORDER BY t.dataset_id, t.version;
+
+-- name: activity
+-- What was written to a dataset in the last days, and since when it is known. Copies, compactions and routes write nothing.
+SELECT count(*) FILTER (WHERE t.committed_at > clock_timestamp() - CAST(:days AS float8) * interval '1 day') AS writes,
+       coalesce(sum(t.rows_added + t.rows_updated + t.rows_deleted)
+                FILTER (WHERE t.committed_at > clock_timestamp() - CAST(:days AS float8) * interval '1 day'), 0)::bigint
+           AS rows_written,
+       least(CAST(:days AS float8), coalesce(CAST(extract(epoch FROM clock_timestamp() - min(t.committed_at)) AS float8)
+                                             / 86400.0, 0.0)) AS days,
+       clock_timestamp() - CAST(:days AS float8) * interval '1 day' AS since
+FROM lakeward.dataset_transactions t
+WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.kind = 'write';

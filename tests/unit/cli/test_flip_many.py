@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import lakeward
+from lakeward.control.routes import ARM_MODES
 from support.commands import Run
 
 PIPELINE = """
@@ -86,3 +87,22 @@ def test_a_canary_by_command(run: Run, opened: lakeward.Workspace) -> None:
     assert stopped.code == 6 and "500 are needed" in stopped.err
     assert run("flip", "canary", "main.sales.orders", "--for", "0.5s").code == 0
     assert opened.dataset("main.sales.orders").record.route.mode == "iceberg_dual"
+
+
+def test_what_gains_from_a_flip_is_told_with_its_facts(run: Run, opened: lakeward.Workspace) -> None:
+    """Small writes to Iceberg, again and again; and on Postgres nothing that would speak for a flip."""
+    datasets = [opened.create_dataset(f"main.s.on_{arm}", {"id": "long"}, ["id"], arm=arm) for arm in ARM_MODES]
+    for dataset in datasets:
+        dataset.write([{"id": 0}])
+    assert run("status", "--advise").out == "nothing speaks for a flip\n"
+    for number in range(1, 24):
+        datasets[1].write([{"id": number}])
+    told = run("status", "--advise", "--output", "json").document
+    [advice] = told["advice"]
+    assert (advice["dataset"], advice["to"]) == ("main.s.on_iceberg", "postgres")
+    assert advice["reason"].startswith("24 rows, written 24 times a day with 1 rows each: every write makes a snapshot")
+    facts = advice["facts"]
+    assert (facts["rows"], facts["writes"], facts["rows_written"], facts["delete_files"]) == (24, 24, 24, 0)
+    assert facts["data_files"] > 1 and facts["bytes"] > 0 and "replaced_rows" not in facts
+    assert told["next_steps"] == ["lakeward flip start main.s.on_iceberg --to postgres --dry-run"]
+    assert "looked at: rows 24, days 0.0, writes 24" in run("status", "--advise").out

@@ -18,6 +18,7 @@ def test_status_follows_copies_and_writes(workspace: lakeward.Workspace) -> None
     dataset.write([{"id": 2}])
     [status] = workspace.status()
     assert (status.holders, status.version, status.row_count, status.status) == (("postgres",), 3, 2, "ok")
+    assert status.freshness == workspace.replication.freshness(dataset.record) == {"iceberg": 2, "postgres": 3}
 
 
 def test_recoverable_takes_nothing_over(workspace: lakeward.Workspace) -> None:

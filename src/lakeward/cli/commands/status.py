@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 from rich.console import RenderableType
 
 from lakeward.cli.command import command
 from lakeward.cli.next_steps import lakeward
-from lakeward.cli.session import Session
+from lakeward.cli.session import Session, heavy
 from lakeward.cli.text import table
+
+if TYPE_CHECKING:
+    from lakeward.migration.advising import Advice
 
 
 def register(app: typer.Typer) -> None:
@@ -16,11 +21,23 @@ def register(app: typer.Typer) -> None:
     command(app, "status")(status)
 
 
-def status(session: Session) -> None:
+def status(
+    session: Session,
+    advise: Annotated[
+        bool, typer.Option("--advise", help="Say which datasets gain from a flip, to which arm and why.")
+    ] = False,
+) -> None:
     """Show where every dataset stands.
 
     Version, rows, the arms that hold it, open transactions, and what other engines have moved.
+
+    With --advise, which datasets gain from a flip: by rules of thumb over their size, the writes of the last seven
+    days, files and replaced rows, and by reads of both arms where some were compared. It is told what was looked at;
+    where nothing speaks for a flip, nothing is said.
     """
+    if advise:
+        _advise(session)
+        return
     with session.workspace() as workspace:
         datasets = workspace.status()
         unfinished = workspace.recoverable()
@@ -56,3 +73,25 @@ def status(session: Session) -> None:
     for name in diverged:
         steps += [lakeward("ledger", way, name, "--dry-run") for way in ("adopt", "restore")]
     session.show(document, lines, steps)
+
+
+def _advise(session: Session) -> None:
+    with session.workspace() as workspace:
+        found: list[Advice] = heavy("lakeward.wiring.advice").advices(workspace)
+    lines = [
+        line
+        for each in found
+        for line in (
+            f"{each.dataset} → {each.to}: {each.reason}",
+            f"    looked at: {', '.join(f'{name} {_shown(value)}' for name, value in each.facts.items())}",
+            *(f"    not known: {what}" for what in each.not_known),
+        )
+    ]
+    steps = [lakeward("flip", "start", each.dataset, "--to", each.to, "--dry-run") for each in found]
+    session.show({"advice": [each.to_json() for each in found]}, lines or ["nothing speaks for a flip"], steps)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return " and ".join(f"{part:.3g} on {name}" for name, part in value.items())
+    return f"{value:,}" if isinstance(value, int) else str(value)

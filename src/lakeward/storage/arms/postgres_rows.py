@@ -41,6 +41,7 @@ from lakeward.storage.arms.postgres_replay import mark_gone
 from lakeward.storage.arms.postgres_seen import in_spans, visible_rows
 from lakeward.storage.arms.postgres_upkeep import RowUpkeep
 from lakeward.storage.duck import BATCH_BYTES, SOURCE, as_schema
+from lakeward.storage.extent import Extent
 from lakeward.storage.filters import Filter, quote_identifier, quote_list
 from lakeward.storage.identity import IDENTITY_FIELDS, IdentityCounter, with_identity
 from lakeward.storage.leftovers import Leftover, TidyTask
@@ -199,6 +200,10 @@ class PostgresRowsArm(StorageArm):
     def tidy(self, task: TidyTask) -> Iterator[Leftover]:
         """Delete rows that no version sees any more."""
         return RowUpkeep(self._database, self._faults).tidy(task)
+
+    def extent(self, table: TableRef, version: ArmVersion) -> Extent:
+        """Count the rows that are kept for older versions, by their index."""
+        return Extent(replaced_rows=RowUpkeep(self._database, self._faults).replaced(table.dataset_id))
 
     def close(self) -> None:
         """Close the connections for reading."""

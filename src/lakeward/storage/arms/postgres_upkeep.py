@@ -52,6 +52,10 @@ class RowUpkeep:
         # Recovery removes them before it ends a transaction; this finds some if the ledger was repaired by hand.
         yield from self._delete(task, "aborted", "of aborted versions", key)
 
+    def replaced(self, dataset_id: int) -> int:
+        """Return how many rows there are that a later version has replaced."""
+        return int(self._database.fetch(QUERIES["replaced"], {"dataset_id": dataset_id})[0]["rows"])
+
     def _delete(self, task: TidyTask, name: str, what: str, parameters: dict[str, object]) -> Iterator[Leftover]:
         total = 0
         if task.dry_run:

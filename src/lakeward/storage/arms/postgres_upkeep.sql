@@ -71,3 +71,7 @@ SELECT count(*) AS rows FROM gone;
 SELECT count(*) AS rows FROM lakeward.dataset_rows
 WHERE dataset_id = :dataset_id AND until IS NULL AND version = ANY (ARRAY(
     SELECT version FROM lakeward.dataset_transactions WHERE dataset_id = :dataset_id AND status = 'aborted'));
+
+-- name: replaced
+-- Rows that a later version has replaced, and that a version which is still readable may have. The index is all it reads.
+SELECT count(*) AS rows FROM lakeward.dataset_rows WHERE dataset_id = :dataset_id AND until > 0;

@@ -27,7 +27,7 @@ from lakeward.storage.arm import (
 )
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.adoption import Adoption
-from lakeward.storage.arms.iceberg.compaction import Compactor, gathered, rewritten
+from lakeward.storage.arms.iceberg.compaction import Compactor, extent, gathered, rewritten
 from lakeward.storage.arms.iceberg.deletes import local_path
 from lakeward.storage.arms.iceberg.delta import differing
 from lakeward.storage.arms.iceberg.foreign import head_of
@@ -42,6 +42,7 @@ from lakeward.storage.arms.iceberg.tables import Tables
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.arms.iceberg.upkeep import EXPIRE_EVERY, Upkeep, removable
 from lakeward.storage.duck import SOURCE
+from lakeward.storage.extent import Extent
 from lakeward.storage.filters import Filter, quote_identifier, quote_list
 from lakeward.storage.foreign_head import ForeignHead, Survey
 from lakeward.storage.identity import IdentityCounter, with_identity
@@ -312,6 +313,10 @@ class IcebergArm(StorageArm):
         """Read what the snapshot's summary counts."""
         assert version.snapshot_id is not None
         return rewritten(self._tables.load(table), table, version.version, version.snapshot_id)
+
+    def extent(self, table: TableRef, version: ArmVersion) -> Extent:
+        """Return what the snapshot's summary says."""
+        return extent(self._tables.load(table).metadata, version.snapshot_id)
 
     def locate(self, table: TableRef, version: ArmVersion) -> dict[str, str]:
         """Say where the table is in the catalog and on disk, and which snapshot holds the version."""

@@ -32,6 +32,7 @@ from lakeward.storage.arms.iceberg.rewrites import Rewrites
 from lakeward.storage.arms.iceberg.scans import FileScan, as_written, live_rows
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.duck import Duck
+from lakeward.storage.extent import Extent
 from lakeward.storage.filters import quote_list
 from lakeward.storage.identity import with_identity
 from lakeward.storage.leftovers import Rewriting
@@ -274,6 +275,12 @@ def gathered(metadata: TableMetadata, snapshot_id: int | None) -> Gathered:
     """Return how many files a snapshot has, as its summary says. Other engines may count otherwise, or not at all."""
     counts = _counts(metadata, snapshot_id)
     return Gathered(counts["total-data-files"], counts["total-delete-files"])
+
+
+def extent(metadata: TableMetadata, snapshot_id: int | None) -> Extent:
+    """Return how large a snapshot is, as its summary says; nothing where it does not."""
+    counts = _counts(metadata, snapshot_id)
+    return Extent(counts.get("total-files-size"), counts.get("total-data-files"), counts.get("total-delete-files"))
 
 
 def rewritten(loaded: Table, table: TableRef, version: int, snapshot_id: int) -> Rewriting:
