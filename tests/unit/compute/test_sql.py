@@ -90,6 +90,14 @@ def test_a_dataset_read_by_its_full_name_is_told_how_to_declare_it() -> None:
     assert "{payments: {source: main.raw.payments}}" in raised.value.next_step
 
 
+@pytest.mark.parametrize("name", ["range", "List", "struct"])
+def test_a_column_that_reads_like_the_beginning_of_a_type_is_to_be_quoted(name: str) -> None:
+    with pytest.raises(SqlError, match="syntax error at or near '5'") as raised:
+        analyse(f"select * from orders where {name} < 5", ["orders"])
+    assert raised.value.next_step == f'if {name} is a column, write its name in quotes: "{name}" <'
+    assert analyse(f'select * from orders where "{name}" < 5', ["orders"]).reads == ("orders",)
+
+
 def test_a_syntax_error_shows_the_place() -> None:
     with pytest.raises(SqlError) as raised:
         analyse("select id\nfrm orders where", ["orders"])
