@@ -42,7 +42,7 @@ def case() -> dict[str, object]:
             f"AND version = {orders.version} AND until IS NULL"
         )
         for _ in range(TURNS):
-            results["ADBC read"].append(timed(lambda: _drain(url, query)))
+            results["ADBC read"].append(timed(lambda: drain(url, query)))
             results["ours read"].append(timed(lambda: sum(each.num_rows for each in orders.read())))
     best = {name: min(run.seconds for run in runs) for name, runs in results.items()}
     return {name: [best[name], max(run.peak_mb for run in runs)] for name, runs in results.items()}
@@ -72,7 +72,8 @@ def _empty(url: str) -> None:
         cursor.execute("CHECKPOINT")
 
 
-def _drain(url: str, query: str) -> int:
+def drain(url: str, query: str) -> int:
+    """Read a query's whole result by ADBC, and return its number of rows."""
     with adbc_driver_postgresql.dbapi.connect(url) as connection, connection.cursor() as cursor:
         cursor.execute(query)
         return sum(batch.num_rows for batch in cursor.fetch_record_batch())

@@ -7,6 +7,7 @@ import sys
 import appends
 import delta
 import digest
+import flip
 import iceberg_replace
 import merge
 import models
@@ -15,7 +16,19 @@ import pipelines
 import postgres_rows
 import small_build
 
-BENCHMARKS = (iceberg_replace, postgres_rows, digest, small_build, appends, merge, delta, models, pipelines, parallel)
+BENCHMARKS = (
+    iceberg_replace,
+    postgres_rows,
+    digest,
+    small_build,
+    appends,
+    merge,
+    delta,
+    flip,
+    models,
+    pipelines,
+    parallel,
+)
 
 
 def main() -> None:
