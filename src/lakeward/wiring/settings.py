@@ -95,10 +95,13 @@ class ComputeSection(_Section):
 
 
 class ModelsSection(_Section):
-    """How models predict."""
+    """How models and Python functions run."""
 
     time_limit_seconds: float | None = Field(
-        None, gt=0, allow_inf_nan=False, description="how long the model of one node may predict; unset: any time"
+        None,
+        gt=0,
+        allow_inf_nan=False,
+        description="how long the model or Python function of one node may compute; unset: any",
     )
 
 

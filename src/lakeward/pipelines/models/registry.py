@@ -57,12 +57,12 @@ class Models:
 
     Args:
         tables: where they are stored.
-        time_limit: seconds that a loaded one may predict; None: any.
+        time_limit: seconds that a loaded one, or a Python function, may compute for one node; None: any.
     """
 
     def __init__(self, tables: ModelTables, time_limit: float | None = None) -> None:
         self._tables = tables
-        self._time_limit = time_limit
+        self.time_limit = time_limit
 
     def versions(self, name: str | None = None) -> list[ModelVersion]:
         """Return the versions of a model, oldest first; of all models, if no name is given."""
@@ -192,7 +192,7 @@ class Models:
                 next_step=f"add {version.origin} again under another name, or restore the table lakeward.model_files",
                 model=version.reference,
             )
-        return TimedModel(format_classes()[version.format]().load(content, version, threads), self._time_limit)
+        return TimedModel(format_classes()[version.format]().load(content, version, threads), self.time_limit)
 
 
 def _version(row: ModelRow) -> ModelVersion:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from lakeward.errors import ComputeError, LakewardError
+from lakeward.errors import ComputeError, LakewardError, TimeLimitExceeded
+from lakeward.pipelines.models.timed import SETTING
 from lakeward.pipelines.nodes import PythonNode, StageNode
 from lakeward.pipelines.origin import Origin, Path
 from lakeward.pipelines.python.code import Call, parse_call
@@ -17,6 +18,7 @@ from lakeward.pipelines.python.loading import Code
 from lakeward.pipelines.python.results import WrongRows, batches_of, checked
 from lakeward.pipelines.python.written import python_node
 from lakeward.pipelines.stage import Running, Site, Stage, Tools
+from lakeward.time_limit import TimeLimit
 from lakeward.types.logical import LogicalType, parse_type
 from lakeward.types.table import arrow_type
 
@@ -63,7 +65,7 @@ class PythonStage(Stage):
                 file=raised.file,
                 line=raised.line,
             ) from error
-        return _Calling(self, code, function)
+        return _Calling(self, code, function, tools.models.time_limit)
 
     def made_from(self, column: str) -> Sequence[tuple[str, str]]:
         """See `Stage.made_from`. Every column may be made from every one that the function gets."""
@@ -77,6 +79,7 @@ class _Calling:
     stage: PythonStage
     code: Code
     function: Callable[..., object]
+    seconds: float | None
 
     def needs(self, columns: Sequence[str], key: Sequence[str]) -> Mapping[str, Sequence[str]]:
         return {name: list(given) for name, given in self.stage.inputs.items()}
@@ -89,24 +92,61 @@ class _Calling:
         return pa.RecordBatchReader.from_batches(schema, rows)
 
     def _rows(self, inputs: Mapping[str, pa.RecordBatchReader]) -> Iterator[pa.RecordBatch]:
-        """Call the function, and yield what it gives once it is checked."""
+        """Call the function, and yield what it gives once it is checked.
+
+        What runs in a thread can't be ended: its time is looked at when it asks for rows and when it gives some.
+        """
+        limit = TimeLimit(self.seconds, _never, SETTING)
         noted: list[Exception] = []
         given = {
-            name: pa.RecordBatchReader.from_batches(rows.schema, _noting(rows, noted)) for name, rows in inputs.items()
+            name: pa.RecordBatchReader.from_batches(rows.schema, self._noting(rows, noted, limit))
+            for name, rows in inputs.items()
         }
         try:
-            with closing(batches_of(self.function(**given))) as batches:
-                yield from checked(batches, self.stage.columns)
+            with closing(self._called(given)) as batches:
+                while (batch := self._next(batches, limit)) is not None:
+                    yield batch
         except (Exception, SystemExit) as error:
             if noted:
                 raise noted[0] from error
+            if isinstance(error, TimeLimitExceeded):
+                raise
             raise self._failed(error) from error
         finally:
+            limit.close()
             for rows in inputs.values():
                 rows.close()
         if noted:
             # The function went on without the rest of its input.
             raise noted[0]
+
+    def _called(self, given: Mapping[str, pa.RecordBatchReader]) -> Generator[pa.RecordBatch]:
+        with closing(batches_of(self.function(**given))) as batches:
+            yield from checked(batches, self.stage.columns)
+
+    def _next(self, batches: Iterator[pa.RecordBatch], limit: TimeLimit) -> pa.RecordBatch | None:
+        with limit.running():
+            batch = next(batches, None)
+        self._check(limit)
+        return batch
+
+    def _check(self, limit: TimeLimit) -> None:
+        if limit.expired:
+            raise limit.exceeded(f"node {self.stage.node}: {self.stage.call}")
+
+    def _noting(self, rows: pa.RecordBatchReader, noted: list[Exception], limit: TimeLimit) -> Iterator[pa.RecordBatch]:
+        """Yield an input's rows; an error of theirs is noted, as what the function makes of it is not known."""
+        try:
+            while True:
+                self._check(limit)
+                with limit.waiting():
+                    batch = next(rows, None)
+                if batch is None:
+                    return
+                yield batch
+        except Exception as error:
+            noted.append(error)
+            raise
 
     def _failed(self, error: BaseException) -> LakewardError:
         if isinstance(error, WrongRows):
@@ -126,10 +166,5 @@ class _Calling:
         )
 
 
-def _noting(rows: pa.RecordBatchReader, noted: list[Exception]) -> Iterator[pa.RecordBatch]:
-    """Yield an input's rows; an error of theirs is noted, as what the function makes of it is not known."""
-    try:
-        yield from rows
-    except Exception as error:
-        noted.append(error)
-        raise
+def _never() -> None:
+    """End nothing: Python has no safe way to stop what a thread does."""
