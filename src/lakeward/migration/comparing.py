@@ -150,7 +150,9 @@ def _judged(
     if digests[0] != digests[1]:
         finding, ignored, exact = _found(rooms, dataset, places, rules)
         details |= {"ignored": ignored, "ignored_exact": exact} if ignored else {}
-        details |= {"finding": finding.to_json()} if finding is not None else {}
+        recorded = rooms.storage.recorded_digest(dataset, version)
+        sound = [place.arm.name for place, digest in zip(places, digests, strict=True) if digest == recorded]
+        details |= {"finding": finding.to_json(), "as_recorded": sound} if finding is not None else {}
     rooms.parity.record(dataset.id, version, "full", equal=finding is None, rows=digests[0].count, details=details)
     if finding is not None:
         raise _mismatch(dataset, version, places, finding, details)
@@ -178,12 +180,16 @@ def _mismatch(
     arms = " and the ".join(place.arm.name for place in places)
     count = f"{finding.rows:,}" if finding.exact else f"at least {finding.rows:,}"
     rows = "\n".join(f"  {sample}" for sample in finding.samples)
+    sound = details["as_recorded"]
+    told = f"\nonly the {sound[0]} arm is as it was recorded before" if isinstance(sound, list) and sound else ""
     return ParityMismatch(
         f"dataset {dataset.name}, version {version}: the {arms} arm differ in {count} "
-        f"{'row' if count == '1' else 'rows'}, for instance\n{rows}",
+        f"{'row' if count == '1' else 'rows'}, for instance\n{rows}{told}",
         safe="nothing was changed; readers are served by the primary arm as before",
         next_step=f"lakeward flip resync {dataset.name} --dry-run shows how the {places[1].arm.name} arm gets a new "
-        f"copy; lakeward flip cancel {dataset.name} --dry-run gives the flip up",
+        f"copy; lakeward flip cancel {dataset.name} --dry-run gives the flip up"
+        if sound != [places[1].arm.name]
+        else f"bring the rows of the {places[0].arm.name} arm back from a backup, or write them anew; keep the copy",
         dataset=dataset.name,
         version=version,
         **details,

@@ -80,7 +80,8 @@ def resync(rooms: Rooms, dataset: DatasetRecord, actor: str, tell: Tell, options
         options: how fast it may read.
 
     Raises:
-        UsageError: the other arm has no copy and no mirror; or somebody keeps a version that only it holds.
+        UsageError: the other arm has no copy and no mirror; or somebody keeps a version that only it holds; or the copy
+            is as it was recorded, and the arm that serves is not.
         ConflictError: another process works on the flip.
         ParityMismatch: the new copy differs, too.
     """
@@ -138,6 +139,16 @@ def _plan(rooms: Rooms, dataset: DatasetRecord) -> _Plan:
             f"dataset {dataset.name} has no copy on the {other} arm",
             safe="nothing was changed",
             next_step=f"lakeward flip start {dataset.name} --to {other}",
+            dataset=dataset.name,
+        )
+    found = rooms.parity.mismatch(dataset.id)
+    if found is not None and found.details.get("as_recorded") == [other]:
+        raise UsageError(
+            f"dataset {dataset.name}: the {route.primary_arm} arm, which serves, is not as it was recorded, and "
+            f"the copy on the {other} arm is",
+            safe="nothing was changed",
+            next_step=f"bring the rows of the {route.primary_arm} arm back from a backup, or write them anew; then "
+            f"lakeward verify {dataset.name}",
             dataset=dataset.name,
         )
     return _Plan(dataset, flip, direction, other, mode, alone)

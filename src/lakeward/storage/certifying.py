@@ -17,6 +17,7 @@ from lakeward.errors import LakewardError, StorageError, ValueRefused
 from lakeward.storage.arm import Scan
 from lakeward.storage.certificate import EXAMPLES, Certificate, ColumnCertificate, Example
 from lakeward.storage.finding import without
+from lakeward.storage.pairing import key_text
 from lakeward.storage.receiving import Receiver
 from lakeward.storage.routing import Place
 from lakeward.storage.table import TableRef
@@ -195,7 +196,7 @@ def _rehearse(
 
 def _key(table: TableRef, batch: pa.RecordBatch, index: int) -> dict[str, str]:
     names = table.schema.primary_key or (ROW_ID,)
-    return {name: show(batch[name][index]) for name in names}
+    return {name: key_text(batch[name][index]) for name in names}
 
 
 def _has_json(type_: LogicalType) -> bool:

@@ -260,6 +260,10 @@ class Storage:
             self._recorded.record(dataset.id, version, digests[places[0].arm.name])
         return parity
 
+    def recorded_digest(self, dataset: DatasetRecord, version: int) -> Digest | None:
+        """Return the digest of a version as it was when it was first computed; None: nobody has."""
+        return self._recorded.of(dataset.id, version)
+
     def locate(self, dataset: DatasetRecord) -> dict[str, dict[str, str]]:
         """Say, for each arm that holds the head version, where its rows physically are."""
         dataset = self._tree.by_id(dataset.id)

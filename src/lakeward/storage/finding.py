@@ -17,7 +17,7 @@ from lakeward.errors import StorageError
 from lakeward.storage.arm import Scan
 from lakeward.storage.duck import SOURCE, Duck, given
 from lakeward.storage.filters import Filter, quote_identifier, within
-from lakeward.storage.pairing import FIRST, SAMPLES, SECOND, Sample, pairs
+from lakeward.storage.pairing import FIRST, SAMPLES, SECOND, Sample, count_keys, pair, paired, settle_keys
 from lakeward.storage.routing import Place
 from lakeward.storage.table import TableRef
 from lakeward.storage.unreadable import unreadable
@@ -119,7 +119,12 @@ class Finder:
         with self._duck.session() as connection:
             for name, place in zip((FIRST, SECOND), places, strict=True):
                 table = _lay_down(connection, name, table, place, spans, unread)
-            found = pairs(connection, table.schema, (places[0].arm.name, places[1].arm.name))
+            if pair(connection, table.schema):
+                for name, place in zip((FIRST, SECOND), places, strict=True):
+                    keys = place.arm.scan(table, place.version, Scan(table.schema.primary_key))
+                    count_keys(connection, table.schema, keys, name)
+                settle_keys(connection, table.schema)
+            found = paired(connection, table.schema, (places[0].arm.name, places[1].arm.name))
         columns = {**found.columns, **{each.column or "": 1 for each in unread}}
         # What can't be read may be in rows that differ otherwise, too.
         rows = max(found.rows, len(unread))

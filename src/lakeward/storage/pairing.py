@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import duckdb
+import pyarrow as pa
 
+from lakeward.storage.duck import SOURCE, given
 from lakeward.storage.filters import quote_identifier
 from lakeward.types.digest import row_text_duckdb
 from lakeward.types.logical import LogicalType, simple
+from lakeward.types.refusal import show
 from lakeward.types.schema import ROW_ID, ROW_INDEX, Column, Schema
 from lakeward.types.table import nested_json
 
@@ -63,8 +66,13 @@ class Paired:
     samples: tuple[Sample, ...]
 
 
-def pairs(connection: duckdb.DuckDBPyConnection, schema: Schema, arms: tuple[str, str]) -> Paired:
-    """Compare what is laid down in `FIRST` and `SECOND`.
+def key_text(value: pa.Scalar) -> str:
+    """Return a value of a key as a sample has it: text as it is, all else as it is shown."""
+    return str(value.as_py()) if pa.types.is_string(value.type) else show(value)
+
+
+def pair(connection: duckdb.DuckDBPyConnection, schema: Schema) -> bool:
+    """Compare what is laid down in `FIRST` and `SECOND`; say whether a key is on one side only.
 
     Rows pair by the primary key, or by `__row_id` where there is none; of several rows with one key the first ones
     pair, and so on.
@@ -72,10 +80,56 @@ def pairs(connection: duckdb.DuckDBPyConnection, schema: Schema, arms: tuple[str
     Args:
         connection: where the tables are.
         schema: the columns to compare, and the key.
+    """
+    connection.execute(_differing(_columns(schema), schema.primary_key)).fetchall()
+    ((alone,),) = connection.execute("SELECT count_if(no_first OR no_second) FROM differing").fetchall()
+    return bool(alone and schema.primary_key)
+
+
+def count_keys(connection: duckdb.DuckDBPyConnection, schema: Schema, rows: pa.RecordBatchReader, side: str) -> None:
+    """Count, among all rows of an arm, those with a key that is on one side only of what was laid down.
+
+    Args:
+        connection: where the pairs are.
+        schema: the key.
+        rows: the key's columns of all rows of the arm.
+        side: `FIRST` or `SECOND`.
+    """
+    key = [quote_identifier(name) for name in schema.primary_key]
+    join = " AND ".join(f"s.{name} = d.k{at}" for at, name in enumerate(key))
+    names = ", ".join(f"s.{name} AS k{at}" for at, name in enumerate(key))
+    with given(connection, {SOURCE: rows}):
+        connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE {side}_keys AS SELECT {names}, count(*) AS rows "
+            f"FROM {quote_identifier(SOURCE)} AS s SEMI JOIN "
+            f"(SELECT * FROM differing WHERE no_first OR no_second) AS d ON {join} GROUP BY ALL"
+        ).fetchall()
+
+
+def settle_keys(connection: duckdb.DuckDBPyConnection, schema: Schema) -> None:
+    """Correct what was taken for missing, by the counts of both arms.
+
+    A key that the other arm has elsewhere is not missing there: it is twice on this one, or has moved. One that has
+    moved is part of what was not looked into, and left to that.
+    """
+    for lacks, has, absent in ((FIRST, SECOND, "no_first"), (SECOND, FIRST, "no_second")):
+        same = " AND ".join(f"l.k{at} = h.k{at} AND h.k{at} = d.k{at}" for at in range(len(schema.primary_key)))
+        elsewhere = f"FROM {lacks}_keys AS l, {has}_keys AS h WHERE d.{absent} AND {same}"
+        connection.execute(f"UPDATE differing AS d SET nth = 2 {elsewhere} AND h.rows > l.rows").fetchall()
+        connection.execute(
+            f"DELETE FROM differing AS d WHERE d.{absent} AND d.nth = 1 AND EXISTS (SELECT 1 {elsewhere})"
+        ).fetchall()
+
+
+def paired(connection: duckdb.DuckDBPyConnection, schema: Schema, arms: tuple[str, str]) -> Paired:
+    """Return what `pair` found, with samples.
+
+    Args:
+        connection: where the pairs are.
+        schema: the columns that were compared, and the key.
         arms: the names of the sides.
     """
-    columns = [*schema.columns, Column(ROW_INDEX, simple("long"), 0)]
-    connection.execute(_differing(columns, schema.primary_key)).fetchall()
+    columns = _columns(schema)
     ((rows, *missing),) = connection.execute(
         "SELECT count(*), count_if(no_first AND nth = 1), count_if(no_second AND nth = 1) FROM differing"
     ).fetchall()
@@ -99,6 +153,11 @@ def pairs(connection: duckdb.DuckDBPyConnection, schema: Schema, arms: tuple[str
     )
 
 
+def _columns(schema: Schema) -> list[Column]:
+    """Return what is compared: also where rows of one key are."""
+    return [*schema.columns, Column(ROW_INDEX, simple("long"), 0)]
+
+
 def _differing(columns: list[Column], primary_key: tuple[str, ...]) -> str:
     """Return the statement that lays down, of each pair of rows that is not equal, its key and what differs."""
     key = [quote_identifier(name) for name in primary_key] or [ROW_ID]
@@ -111,11 +170,12 @@ def _differing(columns: list[Column], primary_key: tuple[str, ...]) -> str:
         _text(types.get(name, simple("long")), f"coalesce(a.{quoted}, b.{quoted})")
         for name, quoted in zip(primary_key or (ROW_ID,), key, strict=True)
     )
+    raw = ", ".join(f"coalesce(a.{name}, b.{name}) AS k{at}" for at, name in enumerate(key))
     found = ", ".join(_found(at, column) for at, column in enumerate(columns))
     return (
         "CREATE OR REPLACE TEMP TABLE differing AS "
         f"WITH first AS ({numbered} {FIRST}), second AS ({numbered} {SECOND}), "
-        f"paired AS (SELECT [{keys}] AS key, coalesce(a.{_NTH}, b.{_NTH}) AS nth, "
+        f"paired AS (SELECT [{keys}] AS key, {raw}, coalesce(a.{_NTH}, b.{_NTH}) AS nth, "
         f"coalesce(a.{ROW_INDEX}, b.{ROW_INDEX}) AS position, a.{ROW_ID} IS NULL AS no_first, "
         f"b.{ROW_ID} IS NULL AS no_second, CASE WHEN a.{ROW_ID} IS NULL OR b.{ROW_ID} IS NULL THEN [] "
         f"ELSE list_filter([{found}], lambda each: each IS NOT NULL) END AS found "

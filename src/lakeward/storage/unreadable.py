@@ -5,7 +5,7 @@ from __future__ import annotations
 from lakeward.errors import StorageError
 from lakeward.storage.arm import Scan
 from lakeward.storage.filters import within
-from lakeward.storage.pairing import Sample
+from lakeward.storage.pairing import Sample, key_text
 from lakeward.storage.routing import Place
 from lakeward.storage.table import TableRef
 from lakeward.types.refusal import show
@@ -54,4 +54,4 @@ def _key(place: Place, table: TableRef, column: str, position: int) -> dict[str,
     names = table.schema.primary_key if column not in table.schema.primary_key else ()
     where = within([(position, position + 1)])
     row = place.arm.scan(table, place.version, Scan(tuple(names), identity=True, where=where)).read_all().slice(0, 1)
-    return {name: show(row[name][0]) for name in names or (ROW_ID,)}
+    return {name: key_text(row[name][0]) for name in names or (ROW_ID,)}

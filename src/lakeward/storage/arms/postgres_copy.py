@@ -12,6 +12,8 @@ from pgpq.encoders import StringEncoderBuilder
 from pgpq.schema import Jsonb
 from psycopg import sql
 
+from lakeward.errors import ValueRefused
+
 DOCUMENT = "data"
 """The column of the JSON texts, which Postgres takes as jsonb."""
 
@@ -31,6 +33,9 @@ def copy_rows(
         schema: of the batches.
         batches: read one after the other.
         begun: called once the COPY has begun.
+
+    Raises:
+        ValueRefused: Postgres can't hold a value.
     """
     encoders = {
         field.name: ArrowToPostgresBinaryEncoder.infer_encoder(field)
@@ -43,11 +48,16 @@ def copy_rows(
         table, sql.SQL(", ").join(sql.Identifier(name) for name in schema.names)
     )
     rows = 0
-    with connection.cursor().copy(statement) as copy:
-        copy.write(encoder.write_header())
-        begun()
-        for batch in batches:
-            copy.write(encoder.write_batch(batch))
-            rows += batch.num_rows
-        copy.write(encoder.finish())
+    try:
+        with connection.cursor().copy(statement) as copy:
+            copy.write(encoder.write_header())
+            begun()
+            for batch in batches:
+                copy.write(encoder.write_batch(batch))
+                rows += batch.num_rows
+            copy.write(encoder.finish())
+    except psycopg.DataError as error:
+        # Rows that another engine wrote have not been through the write edge.
+        why = f"is refused by PostgreSQL: {error.diag.message_primary or error}"
+        raise ValueRefused(f"a row {why}", safe="nothing was made visible", reason=why) from error
     return rows
