@@ -70,30 +70,30 @@ _TO_COME = "pg"
 
 WRITERS: Mapping[str, Writer] = _by_name(
     (
-        Writer("pipeline.output", "outputs of pipelines, and their quarantines"),
-        Writer("run.output", "`lakeward run`: one query, once"),
-        Writer("dataset.import", "`lakeward dataset import`: rows of a file"),
-        Writer("ingest.api", "`Dataset.write`, and datasets made by `create_dataset`"),
+        Writer("pipeline.output", "outputs of pipelines"),
+        Writer("run.output", "`lakeward run`"),
+        Writer("dataset.import", "`lakeward dataset import`"),
+        Writer("ingest.api", "`Dataset.write`, `create_dataset`"),
         Writer("manual.table", "tables that people edit (to come)", ceiling=_TO_COME),
-        Writer("sync.full", "syncs that bring all rows (to come)", ceiling=_TO_COME),
-        Writer("sync.incremental", "syncs that bring rows that changed (to come)", ceiling=_TO_COME),
-        Writer("sync.append", "syncs that bring rows that are new (to come)", ceiling=_TO_COME),
-        Writer("cdc.append", "change logs of other databases (to come)", ceiling=_TO_COME),
+        Writer("sync.full", "full syncs (to come)", ceiling=_TO_COME),
+        Writer("sync.incremental", "syncs of what changed (to come)", ceiling=_TO_COME),
+        Writer("sync.append", "syncs of new rows (to come)", ceiling=_TO_COME),
+        Writer("cdc.append", "change logs of databases (to come)", ceiling=_TO_COME),
     )
 )
 
 READERS: Mapping[str, Reader] = _by_name(
     (
-        Reader("pipelines.source", "sources of pipelines and of `lakeward run`"),
+        Reader("pipelines.source", "sources of pipelines and of runs"),
         Reader("pipeline.expectations", "rows that expectations look at"),
-        Reader("model.source", "rows that models are fitted on (to come)"),
+        Reader("model.source", "rows to fit models on (to come)"),
         Reader("api.read", "`Dataset.read` and `to_arrow`"),
-        Reader("api.preview", "`Dataset.preview`: the first rows"),
-        Reader("api.changes", "`Dataset.changes`: what changed between two versions"),
-        Reader("api.pin", "`Pin.read`: several datasets at one instant"),
+        Reader("api.preview", "`Dataset.preview`"),
+        Reader("api.changes", "`Dataset.changes`"),
+        Reader("api.pin", "`Pin.read`"),
         Reader("sql.editor", "queries of people (to come)"),
         Reader("dashboards.query", "queries of dashboards (to come)"),
-        Reader("export", "`lakeward dataset export`: rows to a file"),
+        Reader("export", "`lakeward dataset export`"),
     )
 )
 

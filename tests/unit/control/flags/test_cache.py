@@ -109,5 +109,25 @@ def test_a_change_is_heard_of_at_once(table: FlagTable, database: Database) -> N
     assert threads() == []
 
 
+def test_behind_a_pooler_nobody_listens(table: FlagTable, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its greeting has another number than the session that answers, which is somebody else's a moment later."""
+    monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", property(lambda _: -1))
+    clock = FakeClock()
+    listener = FlagListener(database, clock)
+    cache = FlagCache(table, clock, listener.asked)
+    cache.preference("export", 1)
+    clock.advance(LASTING_SECONDS)
+    cache.preference("export", 1)
+    for thread in threading.enumerate():
+        if thread.name == NAME:
+            thread.join(WAIT_SECONDS)
+    assert threads() == [] and not listener.hears.is_set()
+    table.put("reader", "export", "iceberg", actor="another process")
+    clock.advance(FRESH_SECONDS)
+    assert cache.preference("export", 1) == "iceberg"
+    assert threads() == [], "and nobody tries again"
+    listener.close()
+
+
 def threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name == NAME]
