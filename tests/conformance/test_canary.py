@@ -9,6 +9,7 @@ import pytest
 
 import lakeward
 from lakeward.errors import ConflictError, ParityMismatch, UsageError
+from lakeward.migration import reading
 from lakeward.migration.options import Limits
 from lakeward.storage.requests import ReadRequest
 from lakeward.testing import AtStep, FakeClock
@@ -56,6 +57,12 @@ def test_the_smoke_check_reads_both_arms(mirrored: HeldDataset) -> None:
         "rows",
         "columns",
     }
+
+
+def test_of_a_large_dataset_a_part_is_read(mirrored: HeldDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_ROWS", 6)
+    step = mirrored.workspace.flip(mirrored.created.name).stage("canary")
+    assert (step.details["reads"], step.details["rows"]) == (4, 4 * 6)
 
 
 def test_a_difference_stops_the_flip(mirrored: HeldDataset) -> None:

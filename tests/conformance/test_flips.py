@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import pytest
 
 import lakeward
-from lakeward.errors import ConflictError, ParityMismatch, UsageError
+from lakeward.errors import ConflictError, Diverged, ParityMismatch, UsageError
 from lakeward.migration.directions import DIRECTIONS, Direction, direction_to
 from lakeward.migration.flip import Flip, all_stages
 from lakeward.migration.options import Options
 from lakeward.testing import AtStep
 from support.arms import ArmUnderTest, HeldDataset, stored_versions
+from support.other_engine import OtherEngine
 
 ROWS = [{"id": number, "note": f"row {number}"} for number in range(20)]
 
@@ -145,6 +146,17 @@ def test_a_mismatch_keeps_the_old_arm_serving(shared: lakeward.Workspace) -> Non
     # A comparison of all rows finds them equal: verify is what clears it.
     assert next(step.stage for step in flip.run("postgres")) == "verify"
     assert state(held) == after(before, direction, "switch")
+
+
+def test_rows_of_another_engine_are_not_taken_for_the_copy(shared: lakeward.Workspace) -> None:
+    held, flip, before = begun(shared, direction_to("iceberg"))
+    flip.run("iceberg", until="verify")
+    other = OtherEngine(shared, shared.dataset(held.created.name))
+    other.append({"id": 1000, "note": "theirs"})
+    with pytest.raises(Diverged, match="holds rows of another engine"):
+        flip.cancel()
+    assert len(other.rows()) == len(before.rows) + 1
+    assert held.record.route.mode == "pg"
 
 
 def test_a_flip_to_the_other_arm_has_to_be_ended_first(shared: lakeward.Workspace) -> None:

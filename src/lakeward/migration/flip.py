@@ -18,6 +18,7 @@ from lakeward.migration import stages
 from lakeward.migration.checking import Check, check
 from lakeward.migration.directions import Direction, direction_to
 from lakeward.migration.options import Limits, Options
+from lakeward.migration.shadowing import put_back
 from lakeward.migration.stage import Details, FlipContext, Rooms, Stage
 from lakeward.migration.watch import Watch
 from lakeward.storage.replication import Lag
@@ -192,8 +193,11 @@ class Flip:
         flip = self._going_on()
         how = options or Options()
         how = replace(how, confirmed=confirm) if confirm is not None else how
-        (step,) = self._work(flip, how, ["complete"], again=True)
-        self._rooms.flips.end(flip, "completed")
+        with self._at_work(flip, how) as context:
+            context.check()
+            step = self._one(self._stage("complete"), context)
+            put_back(context)
+            self._rooms.flips.end(flip, "completed")
         return step
 
     def canary(self, limits: Limits, *, promote: bool = True) -> list[Step]:

@@ -15,6 +15,9 @@ from lakeward.migration.stage import Rooms
 from lakeward.storage.requests import ReadRequest
 from lakeward.types.digest import Digest, digest_batches
 
+MOST_ROWS = 1_000_000
+"""One read takes so many positions at most: all rows were compared by `verify`."""
+
 READER = "api.read"
 """These reads are those of the Python API."""
 
@@ -57,7 +60,7 @@ class ComparedRead:
 def reads_of(rooms: Rooms, dataset: DatasetRecord, other: str) -> list[Read]:
     """Return the reads that a canary makes: everything, what is new, a part by a filter, and a part of the columns.
 
-    Columns in which a rule accepts differences are left out.
+    Columns in which a rule accepts differences are left out; of a large dataset, rows of one part of it are read.
 
     Args:
         rooms: the parts of the workspace.
@@ -80,16 +83,23 @@ def reads_of(rooms: Rooms, dataset: DatasetRecord, other: str) -> list[Read]:
     columns = tuple(name for name in dataset.schema.names if name not in ignored)
     if not columns:
         return []
-    head = ReadRequest(columns, version=version)
-    third = max(dataset.next_row_index // 3, 1)
-    where = f"__row_index >= {third} AND __row_index < {2 * third}"
+    positions = dataset.next_row_index
+    part = _positions(positions // 2, MOST_ROWS) if positions > MOST_ROWS else None
+    head = ReadRequest(columns, version=version, where=part)
+    third = _positions(positions // 3, min(max(positions // 3, 1), MOST_ROWS))
     some = columns[: max(len(columns) // 2, 1)]
+    what, of_it = (f"all rows of version {version}", "") if part is None else (f"rows where {part}", f", where {part}")
     return [
-        Read(f"all rows of version {version}", head),
-        Read(f"rows written since version {version - 1}", replace(head, since=version - 1)),
-        Read(f"rows where {where}", replace(head, where=where)),
-        Read(f"columns {', '.join(some)}", replace(head, columns=some)),
+        Read(what, head),
+        Read(f"rows written since version {version - 1}{of_it}", replace(head, since=version - 1)),
+        Read(f"rows where {third}", replace(head, where=third)),
+        Read(f"columns {', '.join(some)}{of_it}", replace(head, columns=some)),
     ]
+
+
+def _positions(first: int, count: int) -> str:
+    """Return the filter for so many positions."""
+    return f"__row_index >= {first} AND __row_index < {first + count}"
 
 
 def read_both(rooms: Rooms, dataset: DatasetRecord, read: Read, arms: tuple[str, str]) -> ComparedRead:

@@ -60,7 +60,9 @@ class Backfill(Stage):
         final = dataset.route.mode == context.direction.final
         if final or not context.rooms.replication.has_remains(dataset, to):
             return []
-        return [f"remove the copy of {dataset.name} from the {to} arm"]
+        lost = context.rooms.replication.only_on(dataset, to)
+        without = f", and lose {len(lost):,} old versions that nobody else has" if lost else ""
+        return [f"remove the copy of {dataset.name} from the {to} arm{without}"]
 
 
 @dataclass
