@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 WIDE = 80
 """The width of a terminal that every line of `flip status` fits in."""
 
+FOR_PROGRAMS = {"columns"}
+"""Of what a stage tells, that which is of no use to people: a fingerprint."""
+
 
 def show_steps(session: Session, steps: list[Step], now: FlipStatus) -> None:
     """Print what stages did, and where the flip stands now."""
@@ -31,7 +34,7 @@ def show_steps(session: Session, steps: list[Step], now: FlipStatus) -> None:
 
 def _told(details: object) -> str:
     assert isinstance(details, dict)
-    return ", ".join(f"{name} {_plain(value)}" for name, value in details.items())
+    return ", ".join(f"{name} {_plain(value)}" for name, value in details.items() if name not in FOR_PROGRAMS)
 
 
 def _plain(value: object) -> str:

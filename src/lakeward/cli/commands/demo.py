@@ -32,10 +32,11 @@ def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Keep the temporary workspace; --home keeps its own.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Show the main job on real data, within a minute.
+    """Show the main job on real data, in about a minute.
 
     Flights of New York: from CSV files through SQL pipelines into Postgres rows and Iceberg tables. December arrives
-    late: first with a mistake, which an expectation keeps out, then mended, and only what is new is built.
+    late: first with a mistake, which an expectation keeps out, then mended, and only what is new is built. A dataset is
+    flipped from Postgres to Iceberg, back, and to Iceberg again, while its pipeline writes it and a reader reads it.
 
     Without --home it works in a temporary directory, which is removed at the end. Repeated with the same --home, it
     does nothing twice.
