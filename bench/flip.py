@@ -236,6 +236,7 @@ def _load(found: FlipsUnderLoad) -> str:
             "p50 s": percentile(times, 50),
             "p99 s (≤ 1)": percentile(times, 99),
             "longest wait of a writer while none wrote, s (≤ 1)": found.longest_wait,
+            "p50 of a write itself, s": found.typical_write,
             "writes": found.writes["acknowledged"],
             "violations": len(found.violations),
         }

@@ -67,6 +67,7 @@ def test_what_writers_were_told_and_how_long_they_waited_for_nobody(tmp_path: Pa
     writers = Writers([one, two], log)
     assert writers.answers == {"acknowledged": 2, "refused": 1}
     assert set(log.writes) == set(log.answers) == {"drill 1", "drill 2", "drill 3"}
+    assert writers.typical_write() == pytest.approx((1.9 + 0.5) / 2)
     assert writers.longest_wait() == pytest.approx(2.5)
 
 

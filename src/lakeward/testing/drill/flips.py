@@ -55,6 +55,7 @@ class FlipsUnderLoad:
     done: list[str] = field(default_factory=list)
     switch: list[float] = field(default_factory=list)
     revert: list[float] = field(default_factory=list)
+    typical_write: float = 0.0
     longest_wait: float = 0.0
     violations: list[str] = field(default_factory=list)
 
@@ -77,10 +78,10 @@ class FlipsUnderLoad:
         )
         return (
             f"flips under load, {self.seconds:.0f} s, {self.load.writers} writers, {self.load.readers} readers: "
-            f"{counts} writes, "
-            f"{self.reads} reads; {self.done.count('switch')} switches, {self.done.count('revert')} reverts, "
-            f"{self.done.count('cancel')} cancelled; {self.kills} kills; {times}; a writer waited at most "
-            f"{self.longest_wait:.2f} s while none wrote; {len(self.violations)} violations"
+            f"{counts} writes, {self.reads} reads; {self.done.count('switch')} switches, {self.done.count('revert')} reverts, "
+            f"{self.done.count('cancel')} cancelled; {self.kills} kills; {times}; a write p50 "
+            f"{self.typical_write * 1000:.0f} ms; a writer waited at most {self.longest_wait:.2f} s "
+            f"while none wrote; {len(self.violations)} violations"
         )
 
 
@@ -187,7 +188,8 @@ class FlipDrill:
         found, dataset = self._found, self._model.datasets[self._name]
         self._rooms.recovery.recover(dataset.id)
         writers = Writers(self._writers, self._log)
-        found.writes, found.longest_wait = writers.answers, writers.longest_wait()
+        found.writes = writers.answers
+        found.typical_write, found.longest_wait = writers.typical_write(), writers.longest_wait()
         found.violations += dataset.follow()
         if found.violations:
             return

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from lakeward.testing.drill.model import DatasetModel, Log
@@ -48,6 +49,11 @@ class Writers:
     def refusals(self) -> list[str]:
         """What those were told whose write was not done."""
         return [line["error"] for line in self._told if "error" in line]
+
+    def typical_write(self) -> float:
+        """Return the median time in seconds that a write took from its turn to its end."""
+        own = [line["ended"] - line["opened"] for line in self._told if line["opened"] is not None]
+        return median(own) if own else 0.0
 
     def longest_wait(self) -> float:
         """Return the longest time in seconds that a writer waited while none of them wrote."""
