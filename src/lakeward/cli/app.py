@@ -39,7 +39,7 @@ EXIT_CODES = {
     0: "done",
     1: "failed",
     2: "usage: what was asked for can't be meant",
-    3: "changes pending (`plan`)",
+    3: "changes pending (`plan`), or values in the way of a flip (`flip check`)",
     4: "parity mismatch: the two arms differ",
     5: "an expectation failed",
     6: "lock or conflict: somebody else holds or changed the thing",
