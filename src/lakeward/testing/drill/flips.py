@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,10 +77,10 @@ class FlipsUnderLoad:
             for name, each in self._times.items()
             if each
         )
+        done = ", ".join(f"{count} {what}" for what, count in sorted(Counter(self.done).items()))
         return (
             f"flips under load, {self.seconds:.0f} s, {self.load.writers} writers, {self.load.readers} readers: "
-            f"{counts} writes, {self.reads} reads; {self.done.count('switch')} switches, {self.done.count('revert')} reverts, "
-            f"{self.done.count('cancel')} cancelled; {self.kills} kills; {times}; a write p50 "
+            f"{counts} writes, {self.reads} reads; done: {done}; {self.kills} kills; {times}; a write p50 "
             f"{self.typical_write * 1000:.0f} ms; a writer waited at most {self.longest_wait:.2f} s "
             f"while none wrote; {len(self.violations)} violations"
         )
