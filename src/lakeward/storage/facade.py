@@ -183,9 +183,9 @@ class Storage:
         wanted.check(table)
         schema = wanted.arrow(dataset.schema)
         newest = dataset.head_version if request.version is None else request.version
-        if newest == 0:
-            return inserts(table, None, wanted)
         if request.since == 0:
+            if newest == 0:
+                return inserts(table, None, wanted)
             chosen = self.routing.choose(dataset, reader, request.arm, request.version)
             return self._streamed(dataset, chosen, schema, lambda place: inserts(table, place, wanted))
         old, chosen, beside = self.routing.choose_pair(dataset, reader, request.arm, request.since, newest)
