@@ -68,18 +68,24 @@ def after(before: State, direction: Direction, stage: str) -> State:
 def test_every_stage_after_start_and_after_undo(shared: lakeward.Workspace, to: str) -> None:
     direction = direction_to(to)
     held, flip, before = begun(shared, direction)
-    last = None
-    for stage in [each.name for each in all_stages() if each.automatic]:
+    names = [each.name for each in all_stages() if each.automatic]
+    assert list(STANDS) == names
+    for stage in names:
         assert all(state.actions for state in flip.explain(to))
-        assert [step.stage for step in flip.run(to, until=stage)][-1:] == [stage]
+        assert [step.stage for step in flip.run(to, until=stage)] == [stage]
         assert state(held) == after(before, direction, stage)
         assert flip.run(to, until=stage) == []
-        foretold = flip.explain_undo(cancel=True)
-        assert flip.cancel() == foretold
-        assert state(held) == before
-        assert (flip.status().outcome, flip.status().stages) == ("cancelled", ())
-        last = stage
-    assert last == "switch"
+    for stage, earlier in zip(reversed(names), [*reversed(names[:-1]), None], strict=True):
+        flip._undo([stage], None)
+        assert state(held) == (after(before, direction, earlier) if earlier is not None else before)
+        assert flip._undo([stage], None) == []
+    # And all of it at once, from the middle; then as if nothing had been.
+    flip.run(to)
+    foretold = flip.explain_undo(cancel=True)
+    assert flip.cancel() == foretold
+    assert len(foretold) == 3
+    assert state(held) == before
+    assert (flip.status().outcome, flip.status().stages) == ("cancelled", ())
 
 
 @pytest.mark.parametrize("to", DIRECTIONS)
