@@ -61,11 +61,6 @@ class Compared:
     other: Side
     error: str | None = None
 
-    @classmethod
-    def failed(cls, error: str) -> Compared:
-        """Return what a comparison comes to that can't be begun."""
-        return cls(Side(), Side(), error)
-
     @property
     def equal(self) -> bool | None:
         """Whether both arms gave the same rows; None: that is not known."""

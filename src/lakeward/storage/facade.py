@@ -219,6 +219,11 @@ class Storage:
         if not chosen.shadow:
             return opened(chosen.place)
         head = chosen.place.version.version == dataset.head_version
+
+        def still_there() -> None:
+            for place in filter(None, (chosen.place, chosen.beside)):
+                self.routing.resolve(dataset, place.arm.name, place.version.version)
+
         return self.shadow.read(
             ShadowRead(
                 table_ref(dataset),
@@ -228,6 +233,7 @@ class Storage:
                 chosen.beside,
                 dataset.route.mirror_arm,
                 opened,
+                still_there,
                 dataset.next_row_index if head else None,
             )
         )

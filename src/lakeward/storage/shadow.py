@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -67,6 +67,7 @@ class ShadowRead:
         beside: where else the version is; None: nowhere.
         mirror: the arm that should hold it; None: the dataset has none.
         opened: opens the rows of either place.
+        still_there: raises if the version has gone from one of the places.
         next_row_index: the position that the dataset's next row would get; None: single rows can't be looked for.
     """
 
@@ -77,6 +78,7 @@ class ShadowRead:
     beside: Place | None
     mirror: str | None
     opened: Callable[[Place], pa.RecordBatchReader]
+    still_there: Callable[[], None]
     next_row_index: int | None = None
 
     def __str__(self) -> str:
@@ -127,9 +129,9 @@ class Shadow:
         """Stream the rows of `place`, as they come, and compare them if this read is picked."""
         beside = asked.beside
         if beside is None:
-            self._nothing_beside(asked)
-            return asked.opened(asked.place)
-        if not self.sampled():
+            # A mirror that is behind is no fault of its own: how far it is stands in the ledger, for all to see.
+            self._count(asked, "alone" if asked.mirror is None else "behind")
+        if beside is None or not self.sampled():
             return asked.opened(asked.place)
         comparison = Comparison(
             self._duck,
@@ -166,20 +168,13 @@ class Shadow:
         with self._lock:
             return list(self._running)
 
-    def _nothing_beside(self, asked: ShadowRead) -> None:
-        """Say that a read has nothing to be compared with: a mirror that is behind, or no second arm at all."""
-        if asked.mirror is None:
-            self._count(asked, "alone")
-            return
-        self._record(asked, asked.mirror, Compared.failed(f"the {asked.mirror} arm does not hold the version"))
-
     def _ended(self, comparison: Comparison, asked: ShadowRead, beside: Place, compared: Compared | None) -> None:
         """Take what a comparison came to; whatever goes wrong here, its reader is served."""
         try:
             if compared is None:
                 self._count(asked, "left")
             else:
-                self._record(asked, beside.arm.name, compared)
+                self._record(asked, beside.arm.name, _sound(asked, compared))
         finally:
             with self._lock:
                 self._running.discard(comparison)
@@ -225,3 +220,14 @@ class Shadow:
 
     def _count(self, asked: ShadowRead, outcome: str) -> None:
         self._metrics.add(_COUNTER, outcome=outcome, reader=asked.reader)
+
+
+def _sound(asked: ShadowRead, compared: Compared) -> Compared:
+    """Take a difference back if the rows may have been removed meanwhile, as those of an arm that is drained."""
+    if compared.equal is not False:
+        return compared
+    try:
+        asked.still_there()
+    except LakewardError as error:
+        return replace(compared, error=f"{type(error).__name__}: {error.message}")
+    return compared

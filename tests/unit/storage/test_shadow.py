@@ -182,14 +182,22 @@ def test_an_arm_that_fails_is_no_difference(
         assert mirrored.to_arrow().num_rows == 500
         [check] = found(shared, mirrored)
     assert (check.equal, check.details["error"]) == (None, "StorageError: the store is away")
-    # Nor is a mirror that is behind, and who stops reading in the middle leaves nothing.
+    # Nor is a version that goes while it is compared, as that of an arm that is drained.
+    spoil(shared, mirrored)
+    reader = mirrored.read()
     with psycopg.connect(shared.database.libpq_url) as connection:
         connection.execute(
             "DELETE FROM lakeward.arm_versions WHERE dataset_id = %(id)s AND arm = 'iceberg'",
             {"id": mirrored.record.id},
         )
-    assert mirrored.to_arrow().num_rows == 500
-    assert [each.equal for each in found(shared, mirrored)] == [None, None]
+    assert reader.read_all().num_rows == 500
+    checks = found(shared, mirrored)
+    assert [each.equal for each in checks] == [None, None]
+    assert checks[1].details["error"].startswith("ArmNotCurrent: ")
+    # Nor is a mirror that is behind.
+    behind = 'lakeward_shadow_reads_total{outcome="behind",reader="api.read"}'
+    assert counted(shared, behind, mirrored.to_arrow) == 1
+    assert len(found(shared, mirrored)) == 2
     assert ParityChecks(shared.database).mismatch(mirrored.record.id) is None
 
 
