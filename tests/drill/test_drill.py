@@ -26,7 +26,7 @@ from lakeward.testing.drill.model import Log, Model
 from lakeward.testing.drill.rounds import Round
 from lakeward.testing.drill.writes import COLUMNS, PRIMARY_KEY, Chooser, Write
 
-CASES, ROUNDS, FLIP_SECONDS = 18, 5, 6
+CASES, ROUNDS, FLIP_SECONDS = 18, 5, 4
 
 
 def run_drill(*arguments: str, **environment: str) -> tuple[int, dict[str, object]]:
