@@ -12,16 +12,19 @@ SELECT extract(epoch FROM clock_timestamp() - max(at)) AS seconds FROM lakeward.
 WHERE dataset_id = :dataset_id AND kind = :kind;
 
 -- name: tally
--- What was found since a moment: reads that could be compared, findings of any kind that the arms differ, and the median of
--- the seconds that reads took on two arms, where both are known.
-SELECT count(*) FILTER (WHERE kind = 'read' AND equal IS NOT NULL) AS reads,
-       count(*) FILTER (WHERE NOT equal) AS mismatches,
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY CAST(details #>> ARRAY['arms', CAST(:first AS text), 'seconds'] AS float8))
-           FILTER (WHERE kind = 'read' AND equal IS NOT NULL) AS first_seconds,
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY CAST(details #>> ARRAY['arms', CAST(:second AS text), 'seconds'] AS float8))
-           FILTER (WHERE kind = 'read' AND equal IS NOT NULL) AS second_seconds,
+-- What was found since a moment: reads that could be compared, findings of any kind that the arms differ, and the median
+-- of the seconds that those reads took on two arms.
+WITH found AS (
+    SELECT kind = 'read' AND equal IS NOT NULL AS is_read, equal,
+           CAST(details #>> ARRAY['arms', CAST(:first AS text), 'seconds'] AS float8) AS first_took,
+           CAST(details #>> ARRAY['arms', CAST(:second AS text), 'seconds'] AS float8) AS second_took
+    FROM lakeward.parity_checks WHERE dataset_id = :dataset_id AND at >= CAST(:since AS timestamptz)
+)
+SELECT count(*) FILTER (WHERE is_read) AS reads, count(*) FILTER (WHERE NOT equal) AS mismatches,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY first_took) FILTER (WHERE is_read) AS first_seconds,
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY second_took) FILTER (WHERE is_read) AS second_seconds,
        CAST(extract(epoch FROM clock_timestamp() - CAST(:since AS timestamptz)) AS float8) AS elapsed
-FROM lakeward.parity_checks WHERE dataset_id = :dataset_id AND at >= CAST(:since AS timestamptz);
+FROM found;
 
 -- name: mismatch
 -- The newest finding that the arms differ, unless a later comparison of all rows found them equal.
