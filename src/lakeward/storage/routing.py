@@ -213,7 +213,8 @@ class Routing:
         if not elsewhere and wanted != dataset.head_version and self._retention.was_committed(dataset.id, wanted):
             return UnknownVersion(
                 f"version {wanted} of dataset {dataset.name} has expired: of its versions the newest "
-                f"{self._retention.versions} are readable, and those that somebody keeps",
+                f"{self._retention.versions} are readable, and those that somebody keeps, but for those that only an arm "
+                "had which a flip has emptied",
                 safe=f"the head, version {dataset.head_version}, and its history stand",
                 next_step="read a newer version; to have more of them: retention.versions",
                 dataset=dataset.name,
