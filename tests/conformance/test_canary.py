@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lakeward
-from lakeward.errors import ConflictError, ParityMismatch, UsageError
+from lakeward.errors import ConflictError, LeaseLost, ParityMismatch, UsageError
 from lakeward.migration import reading
 from lakeward.migration.options import Limits
 from lakeward.storage.requests import ReadRequest
@@ -119,6 +119,21 @@ def test_a_watch_that_was_cut_short_goes_on(mirrored: HeldDataset, watching: Any
     steps, _, reads = watching(WHILE, promote=False)
     assert steps[0].details["reads"] == reads + 3
     assert mirrored.record.route.mode == "dual"
+
+
+def test_a_watch_that_was_taken_over_leaves_the_flags_to_its_successor(mirrored: HeldDataset, watching: Any) -> None:
+    workspace = mirrored.workspace
+
+    def taken_over() -> None:
+        with workspace.database.transaction() as connection:
+            connection.exec_driver_sql(
+                f"UPDATE lakeward.flips SET fence = fence + 1 WHERE dataset_id = {mirrored.created.id}"
+            )
+
+    with pytest.raises(LeaseLost, match="taken over"):
+        watching(WHILE, taken_over)
+    assert "api.read" in flags(mirrored)
+    assert workspace.flip(mirrored.created.name).status().events[-1].event == "started"
 
 
 def test_flags_that_a_killed_watch_left_are_put_back(mirrored: HeldDataset, watching: Any) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import count
 
 from lakeward.control.parity import Tally
-from lakeward.errors import ConflictError, LakewardError, ParityMismatch, UsageError
+from lakeward.errors import ConflictError, LakewardError, LeaseLost, ParityMismatch, UsageError
 from lakeward.migration.options import Limits
 from lakeward.migration.reading import read_both, reads_of
 from lakeward.migration.shadowing import STAGE, newest_watch, put_back, shadow, shadowed_by, to_be_shadowed
@@ -54,15 +54,20 @@ class Watch:
                 next_step=f"lakeward flip start {self._context.dataset.name} --until mirror",
                 dataset=self._context.dataset.name,
             )
-        since = self._begin()
+        since, ours = self._begin(), True
         try:
             tally = self._watch(since)
             told = self._judged(tally)
+        except LeaseLost:
+            # Whoever has taken over is watching now, or has put the flags back.
+            ours = False
+            raise
         except LakewardError as error:
             self._note("failed", {"error": str(error)})
             raise
         finally:
-            put_back(self._context)
+            if ours:
+                put_back(self._context)
         self._note("done", told)
         return told
 
