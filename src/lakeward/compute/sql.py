@@ -12,7 +12,6 @@ import functools
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import pairwise
 
 import sqlglot
 from sqlglot import exp
@@ -21,6 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from lakeward.compute.place import sql_error
 from lakeward.compute.policy import refused_function, refused_table_function
+from lakeward.compute.type_words import quoting
 from lakeward.errors import SqlError
 
 DIALECT = "duckdb"
@@ -207,18 +207,7 @@ class _Analysis:
         expected = str(details.get("description") or "")
         if expected.startswith(("Expecting", "Expected")) and "Token" not in expected:
             reason += f": {expected[0].lower()}{expected[1:]}"
-        return self.fail(reason, position, self.quoting())
-
-    def quoting(self) -> str | None:
-        """Return the hint to quote a column whose name the parser takes for the beginning of a type, as in `range < 5`.
-
-        The engine's own parser would read it. But a text that only one of the two parsers reads is not let through.
-        """
-        tokens = self.tokens()
-        for token, following in pairwise(tokens):
-            if token.token_type in _dialect().parser_class.NESTED_TYPE_TOKENS and following.token_type == TokenType.LT:
-                return f'if {token.text} is a column, write its name in quotes: "{token.text}" <'
-        return None
+        return self.fail(reason, position, quoting(self.tokens()))
 
     def check_statement(self, tree: exp.Expr) -> None:
         for node in tree.walk():
