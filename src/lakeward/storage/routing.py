@@ -117,6 +117,10 @@ class Routing:
         older, newer = beside or (None, None)
         return places[0], Chosen(reader, wanted, places[1], shadow, newer), older
 
+    def preferred(self, dataset: DatasetRecord, reader: str, arm: str | None = None) -> StorageArm:
+        """Return the arm that is to answer a reader, whether it holds the version or not; the ledger is not asked."""
+        return self.arm(self._wanted(dataset, reader, arm)[0])
+
     def told(self, dataset: DatasetRecord, chosen: Chosen) -> None:
         """Log and count where a read goes; once for each read."""
         place = chosen.place
@@ -213,8 +217,8 @@ class Routing:
         if not elsewhere and wanted != dataset.head_version and self._retention.was_committed(dataset.id, wanted):
             return UnknownVersion(
                 f"version {wanted} of dataset {dataset.name} has expired: of its versions the newest "
-                f"{self._retention.versions} are readable, and those that somebody keeps, but for those that only an arm "
-                "had which a flip has emptied",
+                f"{self._retention.versions} are readable, and those that somebody keeps; not those which only an arm had "
+                "that a flip has emptied",
                 safe=f"the head, version {dataset.head_version}, and its history stand",
                 next_step="read a newer version; to have more of them: retention.versions",
                 dataset=dataset.name,

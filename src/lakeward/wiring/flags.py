@@ -141,10 +141,7 @@ class Flags:
                 f"wait for the write to {record.name} that is under way, if any",
                 f"change its route from mode {record.route.mode} to {value}, epoch {record.route.epoch + 1}",
             ]
-        flags = {(flag.kind, flag.name, flag.dataset_id): flag.value for flag in self._table.all()}
-        before = flags.get((kind, name, record.id if record is not None else None))
-        whose = f" for {record.name}" if record is not None else ""
-        return [] if before == value else [f"set {kind} {name}{whose} to {value} (was: {before or 'not set'})"]
+        return _explained(self._table, kind, name, value, record)
 
     def clear(self, *, writer: str | None = None, reader: str | None = None, dataset: str | None = None) -> bool:
         """Take a flag back, so that the one above it, or the default, is in force. Returns whether there was one.
@@ -153,21 +150,15 @@ class Flags:
             UnknownObject: no such writer, reader or dataset.
             UsageError: a writer and a dataset: the dataset's mode is its route, which it always has.
         """
-        kind, name = _which(writer, reader)
-        record = self._tree.dataset(dataset) if dataset is not None else None
-        if kind == WRITER:
-            writer_named(name)
-        else:
-            reader_named(name)
-        if kind == WRITER and record is not None:
-            raise UsageError(
-                f"dataset {record.name} has no flag of a writer that could be cleared: its mode, {record.route.mode}, "
-                "is its route",
-                safe="nothing was changed",
-                next_step=f"lakeward flags set writer {name} MODE --dataset {record.name}",
-                dataset=record.name,
-            )
+        kind, name, record = self._to_clear(writer, reader, dataset)
         return self._put(kind, name, None, record)
+
+    def explain_clear(
+        self, *, writer: str | None = None, reader: str | None = None, dataset: str | None = None
+    ) -> list[str]:
+        """Return what `clear` would do; it raises what `clear` would. Changes nothing."""
+        kind, name, record = self._to_clear(writer, reader, dataset)
+        return _explained(self._table, kind, name, None, record)
 
     def list(self, dataset: str | None = None) -> tuple[FlagState, ...]:
         """Return every writer and reader with what is in force, and the flags that are set for single datasets.
@@ -202,6 +193,26 @@ class Flags:
             reader_named(name)
             check_preference(value)
         return kind, name, value, self._tree.dataset(dataset) if dataset is not None else None
+
+    def _to_clear(
+        self, writer: str | None, reader: str | None, dataset: str | None
+    ) -> tuple[str, str, DatasetRecord | None]:
+        """Return kind, name and dataset of what is to be cleared, checked."""
+        kind, name = _which(writer, reader)
+        record = self._tree.dataset(dataset) if dataset is not None else None
+        if kind == WRITER:
+            writer_named(name)
+        else:
+            reader_named(name)
+        if kind == WRITER and record is not None:
+            raise UsageError(
+                f"dataset {record.name} has no flag of a writer that could be cleared: its mode, {record.route.mode}, "
+                "is its route",
+                safe="nothing was changed",
+                next_step=f"lakeward flags set writer {name} MODE --dataset {record.name}",
+                dataset=record.name,
+            )
+        return kind, name, record
 
     def _writer(
         self, name: str, flags: dict[tuple[str, str, int | None], Flag], record: DatasetRecord | None
@@ -240,7 +251,6 @@ class Flags:
         if record.route.mode == mode:
             return False
         self._check(record, mode)
-        self._check(record, mode)
         # And again once no write is under way, which could have left the mirror behind.
         route = self._replication.reroute(
             record, mode, writer="flags.set", checked=lambda _: self._check(self._tree.by_id(record.id), mode)
@@ -269,6 +279,16 @@ class Flags:
             lag = self._replication.lag(record, arm) if arm is not None else None
             if lag is not None and not lag.current:
                 raise _takes_a_flip(record, mode, lag.arm, lag.holds)
+
+
+def _explained(table: FlagTable, kind: str, name: str, value: str | None, record: DatasetRecord | None) -> list[str]:
+    """Return what setting a flag, or clearing it, would do: one action, or none."""
+    flags = {(flag.kind, flag.name, flag.dataset_id): flag.value for flag in table.all()}
+    before = flags.get((kind, name, record.id if record is not None else None))
+    if before == value:
+        return []
+    what = f"{kind} {name}" + (f" for {record.name}" if record is not None else "")
+    return [f"clear {what} (was: {before})" if value is None else f"set {what} to {value} (was: {before or 'not set'})"]
 
 
 def _takes_a_flip(record: DatasetRecord, mode: str, arm: str, holds: int | None) -> ArmNotCurrent:

@@ -22,6 +22,8 @@ def test_flags_are_set_shown_and_cleared(run: Run, opened: lakeward.Workspace) -
     ]
     shown = run("flags", "list", "--dataset", dataset.name).out
     assert "route of a.b.c" in shown and "shadow" in shown
+    planned = run("flags", "clear", "reader", "api.read", "--dataset", dataset.name, "--dry-run")
+    assert "1. clear reader api.read for a.b.c (was: shadow)" in planned.out
     assert "has its flag no more" in run("flags", "clear", "reader", "api.read", "--dataset", dataset.name).out
     refused = run("flags", "set", "writer", "ingest.api", "iceberg_native", "--dataset", dataset.name)
     assert refused.code == 1 and "Next: lakeward flip start a.b.c --to iceberg" in refused.err

@@ -8,6 +8,7 @@ import pytest
 
 import lakeward
 from lakeward.errors import ArmNotCurrent, ConflictError, LakewardError, UnknownObject, UsageError
+from lakeward.testing import FakeClock
 
 COLUMNS = {"id": "long", "note": "string"}
 
@@ -97,21 +98,20 @@ def test_a_new_dataset_is_mirrored_from_its_first_write_on(workspace: lakeward.W
 
 
 def test_a_stale_cache_moves_nothing(workspace: lakeward.Workspace, database_url: str, tmp_path: Path) -> None:
-    """Another process changes the route and the flags; this one, which has not heard of it, writes and reads right."""
-    dataset = workspace.create_dataset("main.sales.orders", COLUMNS, ["id"])
-    dataset.write([{"id": 1, "note": "a"}])
-    dataset.copy_to("iceberg")
-    cache = workspace.storage.flags
-    assert cache.mode_of_new("ingest.api") == "pg"
-    cache.forget = lambda: None  # type: ignore[method-assign]
+    """Another process changes route and flags; one for which no time passes, and so hears nothing, writes right."""
+    orders = workspace.create_dataset("main.sales.orders", COLUMNS, ["id"])
+    orders.write([{"id": 1, "note": "a"}])
+    orders.copy_to("iceberg")
     warehouse = workspace.settings.values.warehouse
-    with lakeward.open(tmp_path / "other", database_url=database_url, warehouse=warehouse) as other:
-        other.flags.set(writer="ingest.api", mode="iceberg_native", dataset=dataset.name)
-        other.flags.set(writer="ingest.api", mode="iceberg_native")
-        other.flags.set(reader="api.read", prefer="postgres")
-        assert cache.mode_of_new("ingest.api") == "pg"
+    with lakeward.open(tmp_path / "other", database_url=database_url, warehouse=warehouse, clock=FakeClock()) as stale:
+        dataset, cache = stale.dataset(orders.name), stale.storage.flags
+        assert (cache.mode_of_new("ingest.api"), dataset.to_arrow().num_rows) == ("pg", 1)
+        workspace.flags.set(writer="ingest.api", mode="iceberg_native", dataset=orders.name)
+        workspace.flags.set(writer="ingest.api", mode="iceberg_native")
+        workspace.flags.set(reader="api.read", prefer="postgres")
         dataset.write([{"id": 2, "note": "b"}])
-        assert other.dataset(dataset.name).status().holders == ("iceberg",)
-    assert sorted(dataset.to_arrow()["id"].to_pylist()) == [1, 2]
-    with pytest.raises(LakewardError, match="that arm holds version 2"):
-        dataset.to_arrow(arm="postgres")
+        assert orders.status().holders == ("iceberg",)
+        assert sorted(dataset.to_arrow()["id"].to_pylist()) == [1, 2]
+        with pytest.raises(LakewardError, match="that arm holds version 2"):
+            dataset.to_arrow(arm="postgres")
+        assert (cache.mode_of_new("ingest.api"), cache.preference("api.read", orders.record.id)) == ("pg", "primary")

@@ -85,10 +85,21 @@ def put(
     _told(session, changed, f"{_what(kind, name, dataset)} is {value}")
 
 
-def clear(session: Session, kind: KindArgument, name: NameArgument, dataset: DatasetOption = None) -> None:
+def clear(
+    session: Session,
+    kind: KindArgument,
+    name: NameArgument,
+    dataset: DatasetOption = None,
+    dry_run: DryRunOption = False,
+) -> None:
     """Take a flag back, so that the one for all datasets, or the default, is in force."""
+    given = {kind.value: name, "dataset": dataset}
+    again = lakeward("flags", "clear", kind.value, name, *(("--dataset", dataset) if dataset else ()))
     with session.workspace() as workspace:
-        changed = workspace.flags.clear(**{kind.value: name, "dataset": dataset})
+        if dry_run:
+            session.show_actions(workspace.flags.explain_clear(**given), again)
+            return
+        changed = workspace.flags.clear(**given)
     _told(session, changed, f"{_what(kind, name, dataset)} has its flag no more")
 
 
