@@ -215,6 +215,9 @@ class StorageArm(ABC):
 
     name: ClassVar[str]
 
+    has_files: ClassVar[bool] = False
+    """Whether its rows are in files that an engine may read itself, see `in_place`."""
+
     leftovers_hide: ClassVar[bool] = False
     """Whether what an aborted version left here is never seen, whatever comes later, and goes with a later one."""
 

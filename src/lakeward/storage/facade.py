@@ -113,6 +113,8 @@ class Storage:
         The arguments and errors are those of `read`, and so is what becomes of files while they are read: those of a
         version that expires stay for the grace of `maintain`. What is compared with another arm is streamed.
         """
+        if not self.routing.preferred(dataset, reader, request.arm).has_files:
+            return None
         dataset = self._tree.by_id(dataset.id)
         scan = scan_of(dataset, request)
         chosen = self.routing.choose(dataset, reader, request.arm, request.version)

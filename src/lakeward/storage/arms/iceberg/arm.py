@@ -64,6 +64,7 @@ class IcebergArm(StorageArm):
     """Rows in a native Apache Iceberg table."""
 
     name = "iceberg"
+    has_files = True
     leftovers_hide = True
 
     def __init__(self, context: ArmContext) -> None:
