@@ -217,8 +217,8 @@ class Routing:
         if not elsewhere and wanted != dataset.head_version and self._retention.was_committed(dataset.id, wanted):
             return UnknownVersion(
                 f"version {wanted} of dataset {dataset.name} has expired: of its versions the newest "
-                f"{self._retention.versions} are readable, and those that somebody keeps; not those which only an arm had "
-                "that a flip has emptied",
+                f"{self._retention.versions} are readable, and those that somebody keeps, but none that only an "
+                "arm had which a flip has emptied",
                 safe=f"the head, version {dataset.head_version}, and its history stand",
                 next_step="read a newer version; to have more of them: retention.versions",
                 dataset=dataset.name,
