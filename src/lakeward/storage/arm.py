@@ -22,7 +22,7 @@ from lakeward.in_place import InPlace
 from lakeward.storage.duck import Duck
 from lakeward.storage.filters import Filter, quote_identifier, quote_list
 from lakeward.storage.foreign_head import ForeignHead, Survey
-from lakeward.storage.leftovers import Leftover, Rewriting, TidyTask
+from lakeward.storage.leftovers import Gathered, Leftover, Rewriting, TidyTask
 from lakeward.storage.receiving import Receiver
 from lakeward.storage.settings import CompactionPolicy, StorageSettings
 from lakeward.storage.table import TableRef
@@ -185,14 +185,6 @@ class Difference(ABC):
 
         Not while `gone` is still being read.
         """
-
-
-@dataclass(frozen=True)
-class Gathered:
-    """How many files a version of a dataset consists of."""
-
-    data_files: int
-    delete_files: int
 
 
 @dataclass(frozen=True)

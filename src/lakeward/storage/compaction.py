@@ -15,8 +15,8 @@ import pyarrow as pa
 from lakeward.control.ledger import Ledger
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import LockTimeout
-from lakeward.storage.arm import Gathered, StorageArm
-from lakeward.storage.leftovers import Rewriting
+from lakeward.storage.arm import StorageArm
+from lakeward.storage.leftovers import Gathered, Rewriting
 from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.requests import Output
 from lakeward.storage.settings import CompactionPolicy

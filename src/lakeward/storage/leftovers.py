@@ -87,3 +87,11 @@ class Rewriting:
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
         return {**vars(self), "actions": list(self.actions)}
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """How many files a version of a dataset consists of."""
+
+    data_files: int
+    delete_files: int

@@ -16,7 +16,6 @@ from lakeward.in_place import InPlace
 from lakeward.storage.arm import (
     ArmContext,
     Difference,
-    Gathered,
     NothingToWrite,
     Prepared,
     Scan,
@@ -46,7 +45,7 @@ from lakeward.storage.extent import Extent
 from lakeward.storage.filters import Filter, quote_identifier, quote_list
 from lakeward.storage.foreign_head import ForeignHead, Survey
 from lakeward.storage.identity import IdentityCounter, with_identity
-from lakeward.storage.leftovers import Leftover, Rewriting, TidyTask
+from lakeward.storage.leftovers import Gathered, Leftover, Rewriting, TidyTask
 from lakeward.storage.receiving import Receiver
 from lakeward.storage.settings import CompactionPolicy
 from lakeward.storage.staged_batch import StagedBatch

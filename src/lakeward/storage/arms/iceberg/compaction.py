@@ -24,7 +24,7 @@ from pyiceberg.types import LongType
 from lakeward.clock import Faults
 from lakeward.control.records import Counts, OpenTransaction
 from lakeward.errors import CatalogError
-from lakeward.storage.arm import Gathered, Prepared
+from lakeward.storage.arm import Prepared
 from lakeward.storage.arms.iceberg.compaction_choice import Bin, DataFileFacts, bytes_of, choose, live_rows_of
 from lakeward.storage.arms.iceberg.deletes import referenced_path
 from lakeward.storage.arms.iceberg.files import RollingWriter
@@ -35,7 +35,7 @@ from lakeward.storage.duck import Duck
 from lakeward.storage.extent import Extent
 from lakeward.storage.filters import quote_list
 from lakeward.storage.identity import with_identity
-from lakeward.storage.leftovers import Rewriting
+from lakeward.storage.leftovers import Gathered, Rewriting
 from lakeward.storage.settings import CompactionPolicy
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import row_text_duckdb
