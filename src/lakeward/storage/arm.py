@@ -263,12 +263,10 @@ class StorageArm(ABC):
     def part_digests(
         self, table: TableRef, version: ArmVersion, width: int, where: Filter | None = None
     ) -> dict[int, Digest]:
-        """Compute the digests of the parts that have rows; row `__row_index` is in part `__row_index // width`.
+        """Compute the digests of the parts of a version that have rows, by their number: `__row_index // width`.
 
         Args:
-            table: the dataset.
-            version: which version.
-            width: how many positions a part has.
+            table, version, width: which version of which dataset, in parts of how many positions.
             where: only rows of these positions, see `within`; None: all.
         """
         raise UsageError(f"the {self.name} arm is no mirror")
