@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from lakeward.cli.text import counted
 
 if TYPE_CHECKING:
-    from lakeward.cli.demo import Demo
+    from lakeward.cli.session import Session
     from lakeward.migration.flip import Step
     from lakeward.wiring.workspace import Workspace
 
@@ -23,6 +23,20 @@ CORRECTED = "time_hour >= timestamptz '2013-12-31 18:00:00-05' and arr_delay < 1
 PAUSE_SECONDS = 1.0
 """Between two writes, and between two reads."""
 STEP = "flip"
+
+
+class Demonstration(Protocol):
+    """What this step needs of the demo that it is a step of."""
+
+    session: Session
+    workspace: Workspace
+    iceberg: dict[str, str]
+
+    def report(self, step: str, text: str, started: float, **facts: object) -> None:
+        """Print what was done, and keep it for JSON."""
+
+    def already(self, step: str, text: str) -> None:
+        """Print that an earlier run did it."""
 
 
 class Writer:
@@ -129,7 +143,7 @@ def going_on(*acts: Callable[[], None]) -> Iterator[list[Future[None]]]:
             each.result()
 
 
-def flip(demo: Demo) -> None:
+def flip(demo: Demonstration) -> None:
     """Flip to Iceberg, revert, flip again, and complete, while a pipeline writes the dataset and a reader reads it."""
     workspace = demo.workspace
     dataset = workspace.dataset(FLIPPED)
@@ -143,7 +157,7 @@ def flip(demo: Demo) -> None:
     demo.iceberg = dataset.locate()["iceberg"]
 
 
-def _under_traffic(demo: Demo, workspace: Workspace) -> None:
+def _under_traffic(demo: Demonstration, workspace: Workspace) -> None:
     flip = workspace.flip(FLIPPED, demo.session.progress_of_stage)
     writer, reader = Writer(workspace), Reader(workspace)
     acts: tuple[tuple[str, Callable[[], str]], ...] = (
@@ -157,7 +171,10 @@ def _under_traffic(demo: Demo, workspace: Workspace) -> None:
         for what, act in acts:
             writer.wait(running[0])
             started = time.monotonic()
-            demo.report(STEP, f"{what}: {act()}", started)
+            told, *more = act().splitlines()
+            demo.report(STEP, f"{what}: {told}", started)
+            for line in more:
+                demo.session.say(f"{'':<12} {line}")
         writer.wait(running[0])
     if len(writer.versions) % 2:
         writer.act()
@@ -168,5 +185,5 @@ def _under_traffic(demo: Demo, workspace: Workspace) -> None:
 
 def _stages(steps: Sequence[Step]) -> str:
     """Say how long each stage took, and which digest all rows have on both arms."""
-    digests = [f"; both arms have the digest {step.details['digest']}" for step in steps if "digest" in step.details]
-    return ", ".join(f"{step.stage} {step.seconds:.2f} s" for step in steps) + "".join(digests)
+    took = ", ".join(f"{step.stage} {step.seconds:.2f} s" for step in steps)
+    return "\n".join([took, *(f"both arms: {step.details['digest']}" for step in steps if "digest" in step.details)])

@@ -66,8 +66,8 @@ class Session:
         _configure_logging(verbose, quiet, self.redactor)
 
     def progress_of_stage(self, stage: str, rows: int, total: int | None) -> None:
-        """Show how far a stage of a flip is."""
-        self.progress(stage, rows, total)
+        """Show how far a stage of a flip is. The canary counts its reads, all others rows."""
+        self.progress(stage, rows, total, "reads" if stage == "canary" else "rows")
 
     # The workspace ---------------------------------------------------------------------------------------------------
 

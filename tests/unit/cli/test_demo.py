@@ -52,8 +52,8 @@ def test_demo_from_end_to_end_twice(alone: Path, short_tmp: Path) -> None:
     assert f"{enriched}: {DECEMBER:,} rows computed, now {FLIGHTS:,}, version 3 on the postgres arm" in out
     assert "very_late_flights: 978 rows computed, now 10,200, version 3 on the iceberg arm" in out
     # Flipped while its pipeline went on, which came to no harm; and nobody saw anything of it.
-    stages = r"backfill .* verify .* mirror .* switch .*"
-    assert re.search(rf"flip +{enriched} to iceberg: {stages}digest {FLIGHTS}:[0-9a-f]{{32}} ", out)
+    stages = r"check .* backfill .* verify .* mirror .* switch .*"
+    assert re.search(rf"flip +{enriched} to iceberg: {stages}\n +both arms: {FLIGHTS}:[0-9a-f]{{32}}\n", out)
     assert "revert: set mode dual: the postgres arm serves again" in out
     assert re.search(r"flip +once more: switch .*\nflip +the rows leave postgres: complete ", out)
     assert re.search(r"the writer: \d+ builds committed, versions 4 to \d+, none failed", out)
