@@ -16,6 +16,7 @@ import lakeward
 from conformance.test_types import EXTREMES, UTC
 from lakeward.errors import LakewardError, ParityMismatch, UnknownObject, UsageError, ValueRefused
 from lakeward.storage import certifying, finding
+from lakeward.testing import AtStep
 from support.arms import HeldDataset, iceberg_table
 from support.other_engine import OtherEngine
 from support.rows import arrow_table
@@ -137,6 +138,24 @@ def test_a_sound_copy_of_damaged_rows_is_not_thrown_away(shared: lakeward.Worksp
         shared.comparisons.verify(held.created.name)
     with pytest.raises(UsageError, match="the copy on the iceberg arm is"):
         shared.comparisons.resync(held.created.name)
+
+
+def test_a_new_copy_that_was_cut_short_is_begun_anew(shared: lakeward.Workspace, shared_url: str) -> None:
+    """Between the removal of the old copy and the new one: the mode of the route before it is not forgotten."""
+    held = flipped(shared)
+    name, warehouse = held.created.name, shared.settings.values.warehouse
+
+    def stop() -> None:
+        raise RuntimeError("stopped")
+
+    faults = AtStep("flip:resync:drained", stop)
+    with lakeward.open(database_url=shared_url, warehouse=warehouse, faults=faults) as other:
+        with pytest.raises(RuntimeError, match="stopped"):
+            other.comparisons.resync(name)
+    assert (held.record.route.mode, shared.replication.lag(held.record, "iceberg").holds) == ("pg", None)
+    held.write([{"id": "later", "note": "n", "n": 1}])
+    assert shared.comparisons.resync(name)["mode"] == held.record.route.mode == "dual"
+    assert [each.outcome for each in shared.comparisons.recheck(name)] == ["equal"]
 
 
 def test_work_and_memory_are_bounded_when_all_rows_differ(
