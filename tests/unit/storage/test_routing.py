@@ -83,7 +83,7 @@ def test_an_old_version_that_only_another_arm_holds_is_read_there(
     with workspace.database.driver() as connection, connection.transaction():
         connection.execute("UPDATE lakeward.routes SET mode = 'iceberg_native', primary_arm = 'iceberg'")
     assert place(routing, dataset) == ("iceberg", 2)
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.WARNING, "lakeward"):
         assert place(routing, dataset, version=1) == ("postgres", 1)
     assert "version 1 is read from the postgres arm" in caplog.text
     assert dataset.to_arrow(version=1).to_pylist() == [{"id": 1}]
