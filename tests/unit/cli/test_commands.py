@@ -75,7 +75,7 @@ def test_partitions_are_declared_shown_and_compared(run: Run) -> None:
         (["apply"], "store pipeline one (new)"),
         (["ledger", "recover"], "nothing to do"),
         (["init", "new"], "write new/lakeward.toml"),
-        (["demo"], "copy nyc.analytics.flights_enriched to the iceberg arm"),
+        (["demo"], "flip nyc.analytics.flights_enriched to the iceberg arm"),
     ],
 )
 def test_a_dry_run_changes_nothing(
@@ -140,7 +140,8 @@ def test_arms_that_differ_are_4(run: Run, opened: lakeward.Workspace) -> None:
     harm = "update lakeward.dataset_rows set data = jsonb_set(data, '{t}', '\"y\"')"
     opened.database.fetch(sqlalchemy.text(harm))
     text = run("verify", "a.b.c")
-    assert (text.code, text.out) == (4, "") and "version 2: the arms differ" in text.err
+    assert (text.code, text.out) == (4, "")
+    assert "version 2: the postgres and the iceberg arm differ in 1 row" in text.err and "__row_id=0: t" in text.err
     inside = run("verify", "a.b.c", "--output", "json")
     assert (inside.code, inside.err) == (4, "")
     assert inside.document["error"] == "ParityMismatch" and set(inside.document["fields"]["digests"]) == {
