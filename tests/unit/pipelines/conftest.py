@@ -1,9 +1,10 @@
-"""A catalog and a project folder for tests that need no Postgres."""
+"""A catalog and a project folder for tests that need no Postgres; and Ctrl-C for those that press it."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,3 +77,11 @@ def project(tmp_path: Path) -> Callable[..., Project]:
         return load_project(root)
 
     return write
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Lets Ctrl-C be heard, also where a shell has started the tests in the background and so had it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

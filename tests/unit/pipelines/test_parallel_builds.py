@@ -80,6 +80,7 @@ def test_a_failure_in_a_chain_skips_the_rest_of_it_and_builds_the_others(
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_stops_all_that_is_being_built_and_leaves_nothing(
     loaded: lakeward.Workspace, project: Callable[..., Project]
 ) -> None:

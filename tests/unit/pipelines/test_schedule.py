@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -83,14 +82,6 @@ def test_so_many_are_built_at_a_time_as_are_asked_for_and_can_be() -> None:
         return BuildResult(None, name, ())
 
     assert list(Schedule(list(independent), independent, jobs=4).run(build).results) == list("abcdefgh")
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Lets Ctrl-C be heard, also where a shell has started the tests in the background and so had it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("interruptible")
