@@ -24,7 +24,7 @@ from support.keyed import COUNTS, assert_digest_kept
 from support.keyed_batches import SPOILT, Row, Shape, batches, plain, shapes, spoilt
 from support.outside import main_by_duckdb, main_by_pyiceberg
 
-EXAMPLES, STEPS = 8, 20
+EXAMPLES, STEPS = 6, 20
 """About a minute on two cores."""
 
 

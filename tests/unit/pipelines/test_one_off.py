@@ -244,7 +244,7 @@ def test_a_run_is_no_build_that_a_delta_goes_on_from(
 def test_a_dry_run_says_what_would_happen_and_changes_nothing(loaded: lakeward.Workspace) -> None:
     request = RunRequest("select id, amount from main.raw.orders", "main.tmp.x", primary_key=["id"], arm="iceberg")
     assert loaded.pipelines.plan_run(request).actions == (
-        "create dataset main.tmp.x (id long, amount decimal(18,4)) on iceberg",
+        "create dataset main.tmp.x (id long, amount decimal(18,4)) on the iceberg arm",
         "replace main.tmp.x from main.raw.orders at version 1",
     )
     assert loaded.tree.find("main.tmp.x") is None

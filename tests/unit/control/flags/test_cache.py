@@ -118,9 +118,8 @@ def test_behind_a_pooler_nobody_listens(table: FlagTable, database: Database, mo
     cache.preference("export", 1)
     clock.advance(LASTING_SECONDS)
     cache.preference("export", 1)
-    for thread in threading.enumerate():
-        if thread.name == NAME:
-            thread.join(WAIT_SECONDS)
+    for thread in listening() - OTHERS:
+        thread.join(WAIT_SECONDS)
     assert threads() == [] and not listener.hears.is_set()
     table.put("reader", "export", "iceberg", actor="another process")
     clock.advance(FRESH_SECONDS)
@@ -129,5 +128,21 @@ def test_behind_a_pooler_nobody_listens(table: FlagTable, database: Database, mo
     listener.close()
 
 
+def listening() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == NAME}
+
+
+OTHERS: set[threading.Thread] = set()
+"""Threads of other workspaces that this process has open."""
+
+
+@pytest.fixture(autouse=True)
+def others() -> None:
+    """Take note of them before each test."""
+    OTHERS.clear()
+    OTHERS.update(listening())
+
+
 def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name == NAME]
+    """Return the listeners that the test has started, by name."""
+    return [thread.name for thread in listening() - OTHERS]
