@@ -84,7 +84,6 @@ def test_what_is_kept_is_what_reading_all_rows_would_give(
     workspace: lakeward.Workspace,
     project: Callable[..., Project],
     arm: str,
-    rng: random.Random,
     whole: Callable[[bool], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -108,7 +107,10 @@ def test_what_is_kept_is_what_reading_all_rows_would_give(
             return False
         return True
 
-    steps = ["append", "append", *rng.choices(["append", "update", "mixed", "refused", "by hand", "full"], k=3)]
+    # Drawn once and for all: not every draw reads each kind by new rows, and a key that `append_always` has twice is
+    # refused to whoever writes by key.
+    rng = random.Random(11)
+    steps = ["append", "append", "mixed", "refused", "update", "full", "append"]
     for step in steps:
         ids = {"append": range(20, 40), "update": range(20), "mixed": range(30)}.get(step, range(5, 25))
         batch = _rows(rng, rng.sample(ids, 4))
@@ -124,7 +126,6 @@ def test_what_is_kept_is_what_reading_all_rows_would_give(
         assert [build(name, step == "full") for name in ("part", "whole")] == [True, True]
         for part, all_rows in zip(_found(workspace, "part"), _found(workspace, "whole"), strict=True):
             assert part == all_rows, steps
-    # Whether a key is looked for among the new rows depends on which steps were drawn.
     assert {"not_null", "row", "accepted_values", "value"} <= {kind for kind, _ in extents}
 
 
