@@ -110,7 +110,7 @@ def test_what_is_kept_is_what_reading_all_rows_would_give(
     # Drawn once and for all: not every draw reads each kind by new rows, and a key that `append_always` has twice is
     # refused to whoever writes by key.
     rng = random.Random(11)
-    steps = ["append", "append", "mixed", "refused", "update", "full", "append"]
+    steps = ["append", "by hand", "append", "mixed", "refused", "update", "full", "append"]
     for step in steps:
         ids = {"append": range(20, 40), "update": range(20), "mixed": range(30)}.get(step, range(5, 25))
         batch = _rows(rng, rng.sample(ids, 4))
@@ -126,7 +126,7 @@ def test_what_is_kept_is_what_reading_all_rows_would_give(
         assert [build(name, step == "full") for name in ("part", "whole")] == [True, True]
         for part, all_rows in zip(_found(workspace, "part"), _found(workspace, "whole"), strict=True):
             assert part == all_rows, steps
-    assert {"not_null", "row", "accepted_values", "value"} <= {kind for kind, _ in extents}
+    assert {"primary_key", "not_null", "row", "accepted_values", "value"} == {kind for kind, _ in extents}
 
 
 def test_a_key_that_an_old_row_has_is_found_without_reading_all_of_them(scene: Scene) -> None:
