@@ -5,7 +5,9 @@ rows than it counts as holding, and nobody who writes waits for a mirror.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
+import psycopg
 import pyarrow as pa
 import pytest
 
@@ -14,8 +16,15 @@ from conformance.test_mirrors import COLUMNS, assert_equal, broken, mirrored, nu
 from lakeward.errors import CatalogError, LockTimeout
 from lakeward.storage.arms.iceberg.tables import Tables
 from lakeward.testing import AtStep
-from support.arms import ArmUnderTest, HeldDataset
+from support.arms import ArmUnderTest, HeldDataset, branches, stored_versions
 from support.other_engine import OtherEngine
+
+class Held(NamedTuple):
+    """A claim."""
+
+    id: int
+    fence: int
+
 
 Interrupted = Callable[[str, Callable[[], None], int], lakeward.Workspace]
 
@@ -115,6 +124,30 @@ def test_nothing_else_is_brought_to_an_arm_beside_a_backfill(shared: lakeward.Wo
     shared.replication.backfill(held.record, "postgres", watched=meanwhile)
     shared.replication.catch_up(held.record, "postgres")
     assert_equal(held)
+
+
+@pytest.mark.parametrize("to", ["postgres", "iceberg"])
+def test_only_who_holds_the_claim_removes_what_a_backfill_has_brought(
+    shared: lakeward.Workspace, interrupted: Interrupted, to: str
+) -> None:
+    """One that was taken over may wake up in the moment before it tidies."""
+    held = ArmUnderTest(shared, {"iceberg": "postgres", "postgres": "iceberg"}[to]).create(COLUMNS, ["id"])
+    write(held, numbered(*range(10)))
+    there: list[bool] = []
+
+    def brought() -> bool:
+        return bool(branches(shared, held.table) if to == "iceberg" else stored_versions(shared, held.created.id))
+
+    def tidied() -> None:
+        query = "SELECT id, fence FROM lakeward.dataset_transactions WHERE dataset_id = %s AND status = 'open'"
+        with psycopg.connect(shared.database.libpq_url) as connection:
+            ((id_, fence),) = connection.execute(query, (held.created.id,)).fetchall()
+        for each in (fence - 1, fence):
+            shared.storage.routing.arm(to).discard_after(held.table, 0, Held(id_, each))
+            there.append(brought())
+
+    interrupted("audit", tidied, 1).replication.backfill(held.record, to)
+    assert there == [True, False]
 
 
 @pytest.mark.parametrize("step", ["compute", "decide:committed"])

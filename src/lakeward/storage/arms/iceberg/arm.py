@@ -9,6 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 from pyiceberg.table.metadata import TableMetadata
 
+from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Claim, Counts
 from lakeward.control.retention import Retention
 from lakeward.errors import CatalogError, ConflictError, StorageError, UnknownVersion
@@ -68,6 +69,7 @@ class IcebergArm(StorageArm):
 
     def __init__(self, context: ArmContext) -> None:
         self._tables = Tables(context.database, context.settings)
+        self._database = context.database
         self._ledger = context.ledger
         self._duck = context.duck
         self._foreign = ForeignRows(context.duck)
@@ -274,7 +276,11 @@ class IcebergArm(StorageArm):
 
     def discard_after(self, table: TableRef, newest: int, claim: Claim) -> None:
         """Remove the branches of later versions."""
-        branches.drop_after(lambda: self._tables.find(table), table, newest)
+        branches.drop_after(lambda: self._tables.find(table), table, newest, lambda: self._holds(claim))
+
+    def _holds(self, claim: Claim) -> bool:
+        with self._database.driver() as connection, connection.transaction():
+            return Ledger.holds(connection, claim)
 
     def tidy(self, task: TidyTask) -> Iterator[Leftover]:
         """Expire snapshots, then remove files that nothing names."""

@@ -181,13 +181,21 @@ def drop(load: Callable[[], Table | None], table: TableRef, version: int) -> boo
     return settle(f"dataset {table.name}", attempt)
 
 
-def drop_after(load: Callable[[], Table | None], table: TableRef, version: int) -> None:
-    """Remove the branches of all versions after one."""
+def drop_after(load: Callable[[], Table | None], table: TableRef, version: int, may: Callable[[], bool]) -> None:
+    """Remove the branches of all versions after one.
+
+    Args:
+        load: loads the table anew.
+        table: the dataset.
+        version: the one.
+        may: is asked when the branches are known. The commit takes those away that were there then, and fails if one
+            of them has moved: so nothing goes that somebody has made who was given the right to it later.
+    """
 
     def attempt() -> None:
         loaded = load()
         late = [name for name, number in _branches(loaded) if number > version] if loaded is not None else []
-        if loaded is not None and late:
+        if loaded is not None and late and may():
             with loaded.manage_snapshots() as manage:
                 for branch in late:
                     manage.remove_branch(branch)
