@@ -13,11 +13,13 @@ import pytest
 
 import lakeward
 from conformance.test_mirrors import COLUMNS, assert_equal, broken, mirrored, numbered, write
-from lakeward.errors import CatalogError, LockTimeout
+from lakeward.errors import CatalogError, LockTimeout, UsageError
 from lakeward.storage.arms.iceberg.tables import Tables
+from lakeward.storage.recovery import Recovery
 from lakeward.testing import AtStep
 from support.arms import ArmUnderTest, HeldDataset, branches, stored_versions
 from support.other_engine import OtherEngine
+
 
 class Held(NamedTuple):
     """A claim."""
@@ -218,3 +220,40 @@ def test_columns_named_like_our_own(shared: lakeward.Workspace) -> None:
     for ids, verb in (((1, 2, 3), "append"), ((2, 4), "upsert")):
         write(held, [{**dict.fromkeys(key, id_), "place": verb} for id_ in ids], verb)
         assert_equal(held)
+
+
+def test_a_mirror_that_is_being_backfilled_is_no_failure_of_maintenance(shared: lakeward.Workspace) -> None:
+    held = ArmUnderTest(shared, "postgres").create(COLUMNS, ["id"])
+    write(held, numbered(*range(10)))
+    shared.replication.reroute(held.record, "dual")
+    reports: list[lakeward.MaintenanceReport] = []
+
+    def meanwhile(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        reports.append(shared.maintain(held.created.name, older_than=60))
+        return rows
+
+    shared.replication.backfill(held.record, "iceberg", watched=meanwhile)
+    (report,) = reports
+    assert (report.failures, report.mirrored) == ([], [])
+    assert_equal(held)
+
+
+def test_an_arm_is_not_emptied_while_a_backfill_is_decided_and_not_published(
+    shared: lakeward.Workspace, interrupted: Interrupted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever empties it publishes first what is decided; what is decided in the moment after that keeps them out."""
+    held = ArmUnderTest(shared, "postgres").create(COLUMNS, ["id"])
+    write(held, numbered(*range(10)))
+
+    def emptied() -> None:
+        with monkeypatch.context() as patch, pytest.raises(UsageError, match="or is written to"):
+            patch.setattr(Recovery, "recover", lambda *_: [])
+            shared.replication.drain(held.record, "iceberg")
+        assert shared.replication.freshness(held.record)["iceberg"] == 1
+        shared.replication.drain(held.record, "iceberg")
+
+    interrupted("decide:committed", emptied, 1).replication.backfill(held.record, "iceberg")
+    assert shared.replication.freshness(held.record)["iceberg"] is None
+    write(held, numbered(20), "upsert")
+    shared.replication.backfill(held.record, "iceberg")
+    assert_equal(held)

@@ -1,5 +1,5 @@
-"""A process that flips is stopped as by SIGSTOP, another one takes over, and it wakes up in the middle of that: it can do
-no harm, at whatever step either of them is.
+"""A process that flips is stopped as by SIGSTOP, another one takes over, and it wakes up in the middle of that: it can
+do no harm, at whatever step either of them is.
 """
 
 from __future__ import annotations

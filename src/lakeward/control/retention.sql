@@ -79,13 +79,15 @@ WHERE a.dataset_id = :dataset_id AND a.arm = :arm AND a.expired_at IS NULL
 ORDER BY a.version;
 
 -- name: end_arm
--- Ends every version of an arm that neither serves the dataset nor mirrors it; from here on no reader is sent there.
+-- Ends every version of an arm that neither serves the dataset nor mirrors it; from here on no reader is sent there. None
+-- is ended while one is still to be published: that would come to the arm when it has been emptied.
 UPDATE lakeward.arm_versions a SET expired_at = clock_timestamp()
 FROM lakeward.routes r
 WHERE a.dataset_id = :dataset_id AND a.arm = :arm AND a.expired_at IS NULL
   AND r.dataset_id = a.dataset_id AND r.primary_arm <> a.arm AND coalesce(r.mirror_arm, '') <> a.arm
   AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t
-                  WHERE t.dataset_id = a.dataset_id AND t.status = 'open' AND t.arm = a.arm);
+                  WHERE t.dataset_id = a.dataset_id AND a.arm IN (t.arm, t.mirror_arm)
+                    AND (t.status = 'open' OR (t.status = 'committed' AND t.published_at IS NULL)));
 
 -- name: held_by
 SELECT a.arm, a.version, a.base_version, a.snapshot_id, true AS ended,

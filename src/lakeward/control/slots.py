@@ -105,6 +105,7 @@ class Slots:
                 next_step="repeat when it is through; `lakeward ledger list` shows it",
                 dataset=intent.dataset,
                 holder=str(owner),
+                backfill=True,
             )
 
     def _stand(self, intent: Intent, ticket: int | None) -> int:

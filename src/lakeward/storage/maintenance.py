@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from lakeward.clock import Faults
 from lakeward.control.retention import Retention
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import LakewardError, UsageError
+from lakeward.errors import LakewardError, LockTimeout, UsageError
 from lakeward.storage.arm import StorageArm
 from lakeward.storage.compaction import Compaction
 from lakeward.storage.leftovers import Leftover, Rewriting, TidyTask
@@ -184,6 +184,9 @@ class Maintenance:
                 self._replication.catch_up(record, mirror)
             report.mirrored.append(lag)
         except LakewardError as error:
+            if isinstance(error, LockTimeout) and error.fields.get("backfill"):
+                log.info("dataset %s: its mirror, the %s arm, gets all rows at this moment", record.name, mirror)
+                return
             log.warning("dataset %s: its mirror, the %s arm, is still behind: %s", record.name, mirror, error)
             report.failures.append(Failure(record.name, f"its mirror is still behind: {error.message}"))
         self._faults.at("maintain:mirrored")
