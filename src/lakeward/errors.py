@@ -26,6 +26,7 @@
     │   ├── LockTimeout                             the dataset's open slot stayed taken
     │   ├── LeaseLost                               our lease or fence is gone: the write was aborted
     │   ├── RouteChanged                            the dataset's route moved on while we wrote
+    │   ├── MoveRefused                             a table can't be given its new name, and kept its old one
     │   └── Diverged                                another engine moved the table's main branch
     ├── StorageError                       exit 1
     │   ├── ArmNotCurrent                           the arm does not hold the version that was asked for
@@ -218,6 +219,10 @@ class LeaseLost(ConflictError):
 
 class RouteChanged(ConflictError):
     """The dataset's route moved on while we wrote; the write was aborted and can be repeated."""
+
+
+class MoveRefused(ConflictError):
+    """An Iceberg table can't be given its new name; nothing was done to it."""
 
 
 class Diverged(ConflictError):

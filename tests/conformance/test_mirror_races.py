@@ -165,7 +165,7 @@ def test_no_write_waits_for_the_catalog_of_a_mirror(
     with monkeypatch.context() as patch:
 
         def falls() -> None:
-            for name in ("load", "load_at", "find"):
+            for name in ("load", "find"):
                 patch.setattr(Tables, name, away)
 
         upsert(interrupted(step, falls, 1), held, 11)

@@ -22,7 +22,7 @@ class OtherEngine:
     def __init__(self, workspace: lakeward.Workspace, dataset: lakeward.Dataset) -> None:
         record = dataset.record
         assert record.iceberg_namespace is not None, "it has been written to an Iceberg table before"
-        self._identifier = (*record.iceberg_namespace, record.slugs[2])
+        self._identifier = record.identifier.parts
         self._catalog = SqlCatalog("lakeward", uri=workspace.database.sqlalchemy_url, warehouse="file:///nowhere")
 
     @property

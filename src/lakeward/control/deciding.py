@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from lakeward.control.db import Pipeline, Queries
+from lakeward.control.identifiers import recorded
 from lakeward.control.records import Decision, Mirrored, OpenTransaction
 from lakeward.errors import LeaseLost, RouteChanged
 
@@ -17,9 +18,9 @@ QUERIES = Queries.beside(__file__)
 ROWLESS_KINDS = ("copy", "compact")
 """Transactions that change no row: whoever holds the version before them holds theirs, too."""
 
-VERSIONLESS_KINDS = ("backfill", "mirror", "route")
+VERSIONLESS_KINDS = ("backfill", "mirror", "route", "move")
 """Transactions that make no version. The first two bring the head, as it was when they were opened, to another arm, and
-so the version that they are of is their parent; the third changes the route."""
+so the version that they are of is their parent; the third changes the route, the last where the table is."""
 
 Answer = psycopg.Cursor[dict[str, Any]]
 
@@ -43,13 +44,13 @@ def commit(send: Pipeline, decision: Decision) -> tuple[Answer, Answer, Answer]:
         "mirror_error": decision.mirror_error,
     }
     decided = send(QUERIES, "decide", {**written, **totals})
-    namespaces = (decision.iceberg_namespace, decision.mirrored.namespace if decision.mirrored else None)
-    namespace = next((list(each) for each in namespaces if each is not None), None)
+    mirrored = decision.mirrored.identifier if decision.mirrored is not None else None
+    place = recorded(decision.identifier or mirrored)
     if transaction.kind in VERSIONLESS_KINDS:
-        head = send(QUERIES, "place_table", {**key, "iceberg_namespace": namespace})
+        head = send(QUERIES, "place_table", {**key, **place})
     else:
         counters = {"next_row_id": decision.next_row_id, "next_row_index": decision.next_row_index}
-        head = send(QUERIES, "advance_head", {**key, **totals, **counters, "iceberg_namespace": namespace})
+        head = send(QUERIES, "advance_head", {**key, **totals, **counters, **place})
     return route, decided, head
 
 

@@ -21,12 +21,15 @@ RETURNING t.committed_at;
 UPDATE lakeward.datasets
 SET head_version = :version, row_count = :row_count, digest_high = :digest_high, digest_low = :digest_low,
     next_row_id = :next_row_id, next_row_index = :next_row_index,
-    iceberg_namespace = coalesce(iceberg_namespace, CAST(:iceberg_namespace AS text[]))
+    iceberg_namespace = coalesce(iceberg_namespace, CAST(:iceberg_namespace AS text[])),
+    iceberg_table = coalesce(iceberg_table, nullif(CAST(:iceberg_table AS text), slug))
 WHERE id = :dataset_id AND head_version = :parent_version;
 
 -- name: place_table
 -- Of a transaction that makes no version: the head stays.
-UPDATE lakeward.datasets SET iceberg_namespace = coalesce(iceberg_namespace, CAST(:iceberg_namespace AS text[]))
+UPDATE lakeward.datasets
+SET iceberg_namespace = coalesce(iceberg_namespace, CAST(:iceberg_namespace AS text[])),
+    iceberg_table = coalesce(iceberg_table, nullif(CAST(:iceberg_table AS text), slug))
 WHERE id = :dataset_id;
 
 -- name: set_route

@@ -16,6 +16,7 @@ import sqlalchemy
 from lakeward.control.db import Database, Queries
 from lakeward.control.deciding import QUERIES as DECIDING
 from lakeward.control.deciding import lease_lost
+from lakeward.control.identifiers import recorded
 from lakeward.control.ledger import QUERIES as LEDGER
 from lakeward.control.records import ArmVersion, OpenTransaction, Resolution
 from lakeward.errors import ConflictError
@@ -105,7 +106,7 @@ class Divergence:
             )
             counters = {"next_row_id": transaction.next_row_id, "next_row_index": transaction.next_row_index}
             advanced = connection.execute(
-                DECIDING["advance_head"], {**key, **digest, **counters, "row_count": rows, "iceberg_namespace": None}
+                DECIDING["advance_head"], {**key, **digest, **counters, "row_count": rows, **recorded(None)}
             )
             if advanced.rowcount != 1:
                 raise lease_lost(transaction)

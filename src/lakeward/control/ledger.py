@@ -20,6 +20,7 @@ import sqlalchemy
 
 from lakeward.control.db import Database, Queries
 from lakeward.control.deciding import VERSIONLESS_KINDS, check, commit, lease_lost, record
+from lakeward.control.identifiers import TableIdentifier, resolve
 from lakeward.control.leases import Heartbeat, Owner
 from lakeward.control.records import (
     ArmVersion,
@@ -124,7 +125,8 @@ class Ledger:
             kind=intent.kind,
             verb=intent.verb,
             windows=dict(intent.windows),
-            iceberg_namespace=tuple(head["iceberg_namespace"]) if head["iceberg_namespace"] is not None else None,
+            identifier=resolve(head["iceberg_namespace"], head["iceberg_table"], head["slug"]),
+            writer=intent.writer,
             arm_parent=ArmVersion(**parent) if parent is not None else None,
             mirror=_mirror(mirror),
         )
@@ -210,7 +212,7 @@ class Ledger:
         self._database.fetch(QUERIES["mark_published"], {"id": transaction_id})
 
     def log_sync(
-        self, dataset_id: int, version: int, event: str, namespace: tuple[str, ...], snapshot_id: int | None
+        self, dataset_id: int, version: int, event: str, identifier: TableIdentifier, snapshot_id: int | None
     ) -> None:
         """Record what happened to the dataset's physical Iceberg table."""
         self._database.fetch(
@@ -219,7 +221,8 @@ class Ledger:
                 "dataset_id": dataset_id,
                 "version": version,
                 "event": event,
-                "namespace": list(namespace),
+                "namespace": list(identifier.namespace),
+                "table_name": identifier.name,
                 "snapshot_id": snapshot_id,
             },
         )

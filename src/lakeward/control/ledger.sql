@@ -6,7 +6,7 @@
 -- Waits for a decide under way, so that what it returns is the head that the new transaction starts from. Without the
 -- lock an intent could read the head just before that decide, and insert just after it, on a parent that is gone.
 -- The route is locked, too: a row that is merely joined would be the one from before the wait.
-SELECT d.head_version, d.next_row_id, d.next_row_index, d.row_count, d.status, d.iceberg_namespace,
+SELECT d.head_version, d.next_row_id, d.next_row_index, d.row_count, d.status, d.slug, d.iceberg_namespace, d.iceberg_table,
        d.digest_high, d.digest_low,
        r.epoch, r.mode, r.primary_arm, r.mirror_arm
 FROM lakeward.datasets d JOIN lakeward.routes r ON r.dataset_id = d.id
@@ -41,7 +41,8 @@ WITH opened AS (
                       WHERE w.dataset_id = :dataset_id AND w.alive_until > clock_timestamp()
                         AND (CAST(:ticket AS bigint) IS NULL OR w.ticket < :ticket))
       -- A backfill does not keep the slot, but begins while nobody has it: what is open then could commit behind its back.
-      AND NOT (:kind = 'backfill' AND EXISTS (
+      -- A move has no backfill beside it, either: that one writes to the table under the name which it found.
+      AND NOT (:kind IN ('backfill', 'move') AND EXISTS (
             SELECT 1 FROM lakeward.dataset_transactions t WHERE t.dataset_id = :dataset_id AND t.status = 'open'))
       -- Nothing else is brought to its arm meanwhile: each of the two would take the other one's rows for leftovers.
       AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t
@@ -161,8 +162,8 @@ UPDATE lakeward.dataset_transactions SET published_at = clock_timestamp()
 WHERE id = :id AND status = 'committed' AND published_at IS NULL;
 
 -- name: log_sync
-INSERT INTO lakeward.iceberg_sync_log (dataset_id, version, event, namespace, snapshot_id)
-VALUES (:dataset_id, :version, :event, CAST(:namespace AS text[]), :snapshot_id);
+INSERT INTO lakeward.iceberg_sync_log (dataset_id, version, event, namespace, table_name, snapshot_id)
+VALUES (:dataset_id, :version, :event, CAST(:namespace AS text[]), :table_name, :snapshot_id);
 
 -- name: unfinished
 -- What recovery looks at: every open transaction, and every committed one whose publish is not recorded.
@@ -206,7 +207,7 @@ LEFT JOIN LATERAL (
            coalesce(sum(t.rows_added + t.rows_updated + t.rows_deleted), 0)::bigint AS rows
     FROM lakeward.dataset_transactions t
     WHERE t.dataset_id = d.id AND t.status = 'committed' AND t.version > coalesce(held.version, 0)
-      AND t.kind NOT IN ('backfill', 'mirror', 'route')) AS missed ON true
+      AND t.kind NOT IN ('backfill', 'mirror', 'route', 'move')) AS missed ON true
 LEFT JOIN LATERAL (
     SELECT t.mirror_error FROM lakeward.dataset_transactions t
     WHERE t.dataset_id = d.id AND t.status = 'committed' AND t.mirror_arm = :arm AND t.version > coalesce(held.version, 0)

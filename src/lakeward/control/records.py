@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from lakeward.control.identifiers import TableIdentifier
 from lakeward.control.routes import Route
 
 
@@ -60,8 +61,10 @@ class OpenTransaction:
     kind: str
     verb: str
     windows: Mapping[int, Window]
-    iceberg_namespace: tuple[str, ...] | None = None
-    """Where the dataset's Iceberg table was when it was opened."""
+    identifier: TableIdentifier
+    """Where the dataset's Iceberg table was when it was opened, if it had one."""
+    writer: str = ""
+    """The named place in the product that writes."""
     parent_digest: tuple[int, int] | None = None
     """The recorded digest of the parent version, high and low half; None: nobody has computed it."""
     arm_parent: ArmVersion | None = None
@@ -110,14 +113,14 @@ class Mirrored:
         arm: the other arm.
         place: where that holds the version.
         rows: how many rows were compared.
-        namespace: where its Iceberg table is.
+        identifier: where its Iceberg table is.
         compared: `write`: what changed; `full`: all rows.
     """
 
     arm: str
     place: ArmVersion
     rows: int
-    namespace: tuple[str, ...] | None = None
+    identifier: TableIdentifier | None = None
     compared: str = "write"
 
 
@@ -181,7 +184,7 @@ class Decision:
     publishes: bool
     snapshot_id: int | None = None
     parent_snapshot_id: int | None = None
-    iceberg_namespace: tuple[str, ...] | None = None
+    identifier: TableIdentifier | None = None
     digest: tuple[int, int] | None = None
     carries: bool = False
     """It changes no row, so every arm that holds the version before holds this one."""
@@ -224,8 +227,8 @@ NOTHING_TO_WRITE = "there was nothing to write"
 class Transaction:
     """One row of the ledger: a write to one dataset, a copy between its arms, a compaction, or an adopted commit.
 
-    What makes no version (`backfill` and `mirror` to another arm, a change of the `route`) has that of the head then.
-    Counts are None until it is committed. `committed_at` is the database's clock.
+    What makes no version (`backfill` and `mirror` to another arm, a change of the `route`, a `move` of the table) has
+    that of the head then. Counts are None until it is committed. `committed_at` is the database's clock.
     """
 
     dataset: str

@@ -10,7 +10,7 @@ SELECT id FROM lakeward.datasets WHERE id = :dataset_id FOR NO KEY UPDATE;
 -- A mark is never taken back, so whoever sees it knows that no reader will be sent there any more.
 WITH oldest AS (
     SELECT t.version FROM lakeward.dataset_transactions t
-    WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.kind NOT IN ('compact', 'backfill', 'mirror', 'route')
+    WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.kind NOT IN ('compact', 'backfill', 'mirror', 'route', 'move')
     ORDER BY t.version DESC OFFSET :keep - 1 LIMIT 1
 ), ended AS (
     UPDATE lakeward.arm_versions a SET expired_at = clock_timestamp()
@@ -37,7 +37,7 @@ WHERE a.dataset_id = :dataset_id ORDER BY a.arm, a.version;
 -- The same, changing nothing.
 WITH oldest AS (
     SELECT t.version FROM lakeward.dataset_transactions t
-    WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.kind NOT IN ('compact', 'backfill', 'mirror', 'route')
+    WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.kind NOT IN ('compact', 'backfill', 'mirror', 'route', 'move')
     ORDER BY t.version DESC OFFSET :keep - 1 LIMIT 1
 ), ended AS (
     SELECT a.arm, a.version FROM lakeward.arm_versions a, oldest
@@ -98,7 +98,7 @@ FROM lakeward.arm_versions a WHERE a.dataset_id = :dataset_id AND a.arm = :arm O
 -- Whether a version was committed, readable or not.
 SELECT 1 FROM lakeward.dataset_transactions
 WHERE dataset_id = :dataset_id AND version = :version AND status = 'committed'
-  AND kind NOT IN ('backfill', 'mirror', 'route');
+  AND kind NOT IN ('backfill', 'mirror', 'route', 'move');
 
 -- name: keep
 -- Nothing is returned if no arm can be read at that version.

@@ -20,7 +20,7 @@ FIRST_POLL_SECONDS = 0.005
 LONGEST_POLL_SECONDS = 0.1
 ALIVE_SECONDS = 5.0
 """A waiter that has not looked for so long is passed by: it was killed, or is stopped."""
-IN_FRONT_KINDS = ("route",)
+IN_FRONT_KINDS = ("route", "move")
 """Wait for the write that is under way, and not for those that wait: they take no time."""
 IN_FRONT_ALIVE_SECONDS = 0.5
 """Shorter than for others, because whoever dies there keeps all of them waiting."""

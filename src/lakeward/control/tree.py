@@ -13,15 +13,13 @@ import psycopg
 import sqlalchemy
 
 from lakeward.control.db import Database, Queries
+from lakeward.control.identifiers import TableIdentifier, resolve
 from lakeward.control.names import DatasetName, quote_level
 from lakeward.control.routes import ARM_MODES, ARMS_OF, Route
 from lakeward.errors import InvalidName, NameTaken, UnknownObject
 from lakeward.types.schema import Schema
 
 QUERIES = Queries.beside(__file__)
-
-LEGACY_NAMESPACE = ("datasets",)
-"""Where a dataset's Iceberg table is if `iceberg_namespace` is NULL."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,7 @@ class DatasetRecord:
     head_version: int
     row_count: int
     iceberg_namespace: tuple[str, ...] | None
+    iceberg_table: str | None
     next_row_id: int
     next_row_index: int
     status: str
@@ -47,6 +46,11 @@ class DatasetRecord:
     def name(self) -> str:
         """The full name, `catalog.schema.dataset`."""
         return str(self.path)
+
+    @property
+    def identifier(self) -> TableIdentifier:
+        """Where its Iceberg table is, if it has one."""
+        return resolve(self.iceberg_namespace, self.iceberg_table, self.slugs[2])
 
     @property
     def arm(self) -> str:
@@ -246,6 +250,7 @@ def _record(row: sqlalchemy.RowMapping) -> DatasetRecord:
         head_version=row["head_version"],
         row_count=row["row_count"],
         iceberg_namespace=tuple(namespace) if namespace is not None else None,
+        iceberg_table=row["iceberg_table"],
         next_row_id=row["next_row_id"],
         next_row_index=row["next_row_index"],
         status=row["status"],

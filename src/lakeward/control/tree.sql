@@ -43,7 +43,7 @@ SELECT id, name FROM lakeward.catalogs WHERE :level = 'catalog' AND workspace_id
 -- name: datasets
 -- Every dataset with its route; `:id` narrows to one.
 SELECT d.id, d.uid, c.name AS catalog, s.name AS schema, d.name, c.slug AS catalog_slug, s.slug AS schema_slug, d.slug,
-       d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.head_version, d.row_count, d.digest_high, d.digest_low,
+       d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.iceberg_table, d.head_version, d.row_count, d.digest_high, d.digest_low,
        d.next_row_id, d.next_row_index, d.status, d.created_at, r.mode, r.primary_arm, r.mirror_arm, r.epoch
 FROM lakeward.datasets d
 JOIN lakeward.schemas s ON s.id = d.schema_id
@@ -62,7 +62,7 @@ WITH catalog AS (
     WHERE s.name = :schema OR s.slug = :schema ORDER BY s.name = :schema DESC LIMIT 1
 )
 SELECT d.id, d.uid, c.name AS catalog, s.name AS schema, d.name, c.slug AS catalog_slug, s.slug AS schema_slug, d.slug,
-       d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.head_version, d.row_count, d.digest_high, d.digest_low,
+       d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.iceberg_table, d.head_version, d.row_count, d.digest_high, d.digest_low,
        d.next_row_id, d.next_row_index, d.status, d.created_at, r.mode, r.primary_arm, r.mirror_arm, r.epoch
 FROM lakeward.datasets d
 JOIN lakeward.schemas s ON s.id = d.schema_id

@@ -6,7 +6,7 @@ Adding an arm is adding one file to `arms/`; the conformance suite in `tests/con
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,22 +15,22 @@ import pyarrow as pa
 from lakeward.clock import Faults, Ids
 from lakeward.control.db import Database
 from lakeward.control.divergence import Compaction
+from lakeward.control.identifiers import TableIdentifier
 from lakeward.control.ledger import Ledger
+from lakeward.control.moves import Relocated, Relocation
 from lakeward.control.records import ArmVersion, Claim, Counts, OpenTransaction
 from lakeward.errors import UsageError
 from lakeward.in_place import InPlace
 from lakeward.storage.duck import Duck
-from lakeward.storage.filters import Filter, quote_identifier, quote_list
+from lakeward.storage.filters import Filter
 from lakeward.storage.foreign_head import ForeignHead, Survey
 from lakeward.storage.leftovers import Gathered, Leftover, Rewriting, TidyTask
 from lakeward.storage.receiving import Receiver
 from lakeward.storage.settings import CompactionPolicy, StorageSettings
+from lakeward.storage.sides import Difference, Side, StreamedSide
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import Digest
 from lakeward.types.schema import IDENTITY_COLUMNS
-
-PLACE = "place\x01"
-"""In the rows of a `Side`: a number for the part of the arm that a row is in. No column can have this name."""
 
 OLD, NEW = "old\x01", "new\x01"
 """Names of the streams of an older and a newer version."""
@@ -71,7 +71,7 @@ class Prepared:
     publishes: bool
     snapshot_id: int | None = None
     parent_snapshot_id: int | None = None
-    iceberg_namespace: tuple[str, ...] | None = None
+    identifier: TableIdentifier | None = None
     digest: tuple[int, int] | None = None
     delta: Delta | None = None
     still: bool = False
@@ -116,75 +116,6 @@ class Scan:
     identity: bool = False
     since: int | None = None
     where: Filter | None = None
-
-
-@dataclass(frozen=True)
-class Relation:
-    """A DuckDB query, and the Arrow data that it reads by name.
-
-    Args:
-        sql: the query.
-        tables: the data. A stream among it can be read once.
-        streamed: the rows come from a stream, of which DuckDB does not know how long it is.
-    """
-
-    sql: str
-    tables: Mapping[str, pa.Table | pa.RecordBatchReader]
-    streamed: bool = False
-
-
-class Side(ABC):
-    """Rows of one of two versions: at least all those that the other one has not, or has in another `__version`."""
-
-    @abstractmethod
-    def rows(self, columns: Sequence[str], places: Sequence[int] | None = None) -> Relation:
-        """Return the rows, to be read once. It can be asked for again.
-
-        Args:
-            columns: business and identity columns, which the relation has under their names, besides `PLACE`.
-            places: only rows of these places are wanted; others may come, too. None: all.
-        """
-
-
-class StreamedSide(Side):
-    """Rows that a stream brings.
-
-    Args:
-        name: what the relation calls the stream: another one for each of two sides.
-        opened: opens a stream of at least the columns that it is told.
-    """
-
-    def __init__(self, name: str, opened: Callable[[Sequence[str]], pa.RecordBatchReader]) -> None:
-        self._name = name
-        self._opened = opened
-
-    def rows(self, columns: Sequence[str], places: Sequence[int] | None = None) -> Relation:
-        """See `Side`. All rows are in one place."""
-        query = f'SELECT {quote_list(columns)}, 0 AS "{PLACE}" FROM {quote_identifier(self._name)}'
-        return Relation(query, {self._name: self._opened(columns)}, streamed=True)
-
-
-class Difference(ABC):
-    """What a version has become since another one of the same dataset, by `__row_id` and `__version`.
-
-    Args:
-        rows_gone: rows of the older version that the newer one has not, or has written anew.
-        rows_come: rows of the newer version that the older one has not, or had otherwise.
-    """
-
-    rows_gone: int
-    rows_come: int
-
-    @abstractmethod
-    def gone(self) -> pa.RecordBatchReader:
-        """Stream the rows that are gone: `__row_id`, and the columns of the primary key, if there is one."""
-
-    @abstractmethod
-    def come(self) -> pa.RecordBatchReader:
-        """Stream the rows that have come: the business columns with the identity columns behind.
-
-        Not while `gone` is still being read.
-        """
 
 
 @dataclass(frozen=True)
@@ -326,6 +257,21 @@ class StorageArm(ABC):
     def receiver(self) -> Receiver:
         """Return what says of this arm, before a dataset comes to it, whether it can."""
         raise UsageError(f"the {self.name} arm is no mirror")
+
+    def relocate(self, table: TableRef, relocation: Relocation) -> Relocated:
+        """Give the dataset's table another name in its catalog, and that alone; no file is touched.
+
+        Cut short anywhere it is repeated, by others too, and goes on; repeated when it is done, it changes nothing.
+
+        Args:
+            table: the dataset, whose slot is held by a transaction of kind `move`.
+            relocation: from which name to which.
+
+        Raises:
+            MoveRefused: it can't be done, and nothing was.
+            CatalogError: the catalog did not answer; it may have been done.
+        """
+        raise UsageError(f"tables of the {self.name} arm have no names")
 
     def foreign(self, table: TableRef, held: ArmVersion) -> ForeignHead | None:
         """Return where another engine has moved the arm's own head; None: it is at `held`.

@@ -15,11 +15,12 @@ import duckdb
 import pyarrow as pa
 
 from lakeward.errors import SchemaError, UsageError
-from lakeward.storage.arm import PLACE, Relation, Scan, Side
+from lakeward.storage.arm import Scan
 from lakeward.storage.duck import Duck, as_schema, given, named_errors, streamed
 from lakeward.storage.filters import quote_identifier
 from lakeward.storage.identity import with_identity
 from lakeward.storage.routing import Place
+from lakeward.storage.sides import PLACE, Relation, Side
 from lakeward.storage.table import TableRef
 from lakeward.types.schema import IDENTITY_COLUMNS, OP, ROW_ID, VERSION, Schema, name_key
 from lakeward.types.table import arrow_schema

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 import duckdb
 import pyarrow as pa
 
-from lakeward.storage.arm import PLACE, Difference, Side
 from lakeward.storage.changes import marked_rows
 from lakeward.storage.duck import Duck, given, named_errors, streamed
 from lakeward.storage.filters import quote_identifier, quote_list
 from lakeward.storage.identity import IDENTITY_FIELDS, with_identity
+from lakeward.storage.sides import PLACE, Difference, Side
 from lakeward.storage.table import TableRef
 from lakeward.types.schema import ROW_ID, VERSION
 from lakeward.types.table import arrow_schema

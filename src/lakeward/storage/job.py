@@ -93,9 +93,8 @@ def still(job: Job) -> Prepared | None:
 
 def place_of(job: Job, prepared: Prepared, base: int) -> tuple[TableRef, ArmVersion]:
     """Return where a prepared version is, as decide records it. A first write's table is where it was prepared."""
-    namespace = job.table.iceberg_namespace or prepared.iceberg_namespace
     held = ArmVersion(job.transaction.version, base, prepared.snapshot_id, prepared.parent_snapshot_id)
-    return replace(job.table, iceberg_namespace=namespace), held
+    return replace(job.table, identifier=prepared.identifier or job.table.identifier), held
 
 
 def decision_of(job: Job, prepared: Prepared) -> Decision:
@@ -109,7 +108,7 @@ def decision_of(job: Job, prepared: Prepared) -> Decision:
         publishes=prepared.publishes or (job.mirrored is not None and job.mirrored.place.snapshot_id is not None),
         snapshot_id=prepared.snapshot_id,
         parent_snapshot_id=prepared.parent_snapshot_id,
-        iceberg_namespace=prepared.iceberg_namespace,
+        identifier=prepared.identifier,
         digest=prepared.digest,
         carries=prepared.still,
         resolution=job.output.resolution,

@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from lakeward.control.records import ArmVersion, Mirrored, OpenTransaction
 from lakeward.errors import ParityMismatch
-from lakeward.storage.arm import Prepared, Scan, Side, StorageArm, WriteTask
+from lakeward.storage.arm import Prepared, Scan, StorageArm, WriteTask
 from lakeward.storage.difference import SideDifference
 from lakeward.storage.duck import Duck
 from lakeward.storage.running_digest import RunningDigest
+from lakeward.storage.sides import Side
 from lakeward.storage.table import TableRef
 from lakeward.types.digest import Digest, digest_batches
 
@@ -77,7 +78,7 @@ class Mirroring:
         else:
             done = self.replayed(task, source.changes(table, transaction.arm_parent, held))
         rows = self.compare(mirror.arm, done, mirror.newest)
-        return Mirrored(mirror.arm, done.place, rows, done.prepared.iceberg_namespace)
+        return Mirrored(mirror.arm, done.place, rows, done.prepared.identifier)
 
     def whole(self, task: WriteTask, source: StorageArm, held: ArmVersion, watched: Watched | None = None) -> Replayed:
         """Bring all rows of a version.
@@ -141,7 +142,7 @@ class Mirroring:
     def _replayed(task: WriteTask, prepared: Prepared, running: RunningDigest) -> Replayed:
         version = task.transaction.version
         base = version if prepared.rebases or task.parent is None else task.parent.base_version
-        table = replace(task.table, iceberg_namespace=task.table.iceberg_namespace or prepared.iceberg_namespace)
+        table = replace(task.table, identifier=prepared.identifier or task.table.identifier)
         place = ArmVersion(version, base, prepared.snapshot_id, prepared.parent_snapshot_id)
         return Replayed(prepared, table, place, running.digest)
 

@@ -145,7 +145,7 @@ class WriteProtocol:
                     held.append(transaction)
                     # Before anything else can fail: what is open and not among the jobs would stay so until its lease
                     # ends. The caller may have looked before the table's place was known; the intent knows it.
-                    table = replace(table_ref(output.dataset), iceberg_namespace=transaction.iceberg_namespace)
+                    table = replace(table_ref(output.dataset), identifier=transaction.identifier)
                     jobs.append(Job(output, transaction, table))
                     self._faults.at("intent:opened")
                 for job in jobs:
@@ -336,7 +336,7 @@ class WriteProtocol:
             place = place_of(job, job.prepared, transaction.version)
             places = {transaction.arm: place}
             if job.mirrored is not None:
-                table = replace(place[0], iceberg_namespace=place[0].iceberg_namespace or job.mirrored.namespace)
+                table = replace(place[0], identifier=job.mirrored.identifier or place[0].identifier)
                 places[job.mirrored.arm] = (table, job.mirrored.place)
             self._recovery.publish_places(transaction.dataset_id, transaction.id, places)
         except (StorageError, Diverged, DatabaseUnavailable) as error:

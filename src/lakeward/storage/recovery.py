@@ -1,7 +1,7 @@
 """Recovery: what a process that died left behind is finished or removed. Anybody may do it, at any time, together.
 
-An `open` transaction whose lease ran out (or whose owner is proved dead) is discarded and aborted; a `committed` one
-whose publish is not recorded is published again.
+An `open` transaction whose lease ran out (or whose owner is proved dead) is discarded and aborted, but for a move,
+which is finished; a `committed` one whose publish is not recorded is published again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from lakeward.control.records import ArmVersion, OpenTransaction, Unfinished
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import Diverged, StorageError
 from lakeward.storage.arm import StorageArm
+from lakeward.storage.moving import Finishing
 from lakeward.storage.table import TableRef, table_ref
 
 log = logging.getLogger("lakeward.recovery")
@@ -25,7 +26,7 @@ log = logging.getLogger("lakeward.recovery")
 
 @dataclass(frozen=True)
 class Recovered:
-    """One thing that recovery did: `aborted`, `published`, or `diverged`."""
+    """One thing that recovery did: `aborted`, `published`, `moved`, or `diverged`."""
 
     dataset: str
     version: int
@@ -40,6 +41,7 @@ class Recovery:
         self._ledger = ledger
         self._divergence = Divergence(ledger.database)
         self._arms = arms
+        self._moving = Finishing(ledger, arms, faults)
         self._faults = faults
 
     def recover(self, dataset_id: int | None = None) -> list[Recovered]:
@@ -77,7 +79,7 @@ class Recovery:
             transaction: the open one.
             arms: its own arm, then its mirror: that one's failing to answer keeps no later write from being done.
         """
-        if transaction.kind == "route":
+        if transaction.kind in ("route", "move"):
             return
         for name in arms:
             if transaction.kind not in VERSIONLESS_KINDS:
@@ -132,6 +134,8 @@ class Recovery:
         self._ledger.mark_published(transaction_id)
 
     def _abort(self, record: DatasetRecord, left: Unfinished) -> str | None:
+        if left.kind == "move":
+            return self._moving.resume(table_ref(record), left)
         try:
             self.discard(table_ref(record), left, left.arms)
         except StorageError:

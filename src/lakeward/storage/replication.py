@@ -22,7 +22,7 @@ from lakeward.control.routes import ARMS_OF, Route
 from lakeward.control.slots import Slots
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ArmNotCurrent, UsageError
-from lakeward.storage.arm import NEW, OLD, Side, WriteTask, scanned
+from lakeward.storage.arm import NEW, OLD, WriteTask, scanned
 from lakeward.storage.duck import Duck
 from lakeward.storage.leftovers import TidyTask
 from lakeward.storage.mirroring import Mirroring, Replayed, Watched
@@ -30,6 +30,7 @@ from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import Brought, Output, WriteResult
 from lakeward.storage.routing import Routing
+from lakeward.storage.sides import Side
 from lakeward.storage.table import table_ref
 
 log = logging.getLogger("lakeward.replication")
@@ -317,7 +318,7 @@ class Replication:
 
     def _brought(self, arm: str, done: Replayed, newest: ArmVersion | None, compared: str) -> Brought:
         rows = self._mirroring.compare(arm, done, newest)
-        return Brought(done.prepared, Mirrored(arm, done.place, rows, done.prepared.iceberg_namespace, compared))
+        return Brought(done.prepared, Mirrored(arm, done.place, rows, done.prepared.identifier, compared))
 
     def _not_current(self, dataset: DatasetRecord, arm: str, version: int) -> ArmNotCurrent:
         newest = self._ledger.newest_arm_version(dataset.id, arm)

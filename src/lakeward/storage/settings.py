@@ -55,6 +55,9 @@ class StorageSettings:
         target_file_bytes: an Iceberg data file is closed when its rows in memory have reached this size.
         retained_versions: so many of the newest committed versions of each dataset are readable, at least.
         filter_seconds: how long a user's row filter may compute in one read; None: any time.
+        born_in_place: whether new Iceberg tables are made under the slugs of catalog and schema; else in the legacy
+            namespace.
+        born_in_place_by_writer: the same for writers by name, where they differ.
     """
 
     warehouse: Path
@@ -64,6 +67,8 @@ class StorageSettings:
     target_file_bytes: int = 512 << 20
     retained_versions: int = DEFAULT_VERSIONS
     filter_seconds: float | None = None
+    born_in_place: bool = True
+    born_in_place_by_writer: Mapping[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a warehouse whose tables would be written somewhere else.
@@ -80,3 +85,7 @@ class StorageSettings:
                 next_step="set LAKEWARD_WAREHOUSE to a directory without # and ? in its path",
                 setting="warehouse",
             )
+
+    def in_place(self, writer: str) -> bool:
+        """Say whether a table that this writer makes is born under the slugs of its catalog and schema."""
+        return self.born_in_place_by_writer.get(writer, self.born_in_place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
+from lakeward.control.identifiers import TableIdentifier
 from lakeward.control.tree import DatasetRecord
 from lakeward.types.schema import Schema
 
@@ -18,7 +19,7 @@ class TableRef:
     name: str
     slugs: tuple[str, str, str]
     schema: Schema
-    iceberg_namespace: tuple[str, ...] | None
+    identifier: TableIdentifier
     partition_by: tuple[str, ...] = ()
 
 
@@ -30,6 +31,6 @@ def table_ref(record: DatasetRecord) -> TableRef:
         record.name,
         record.slugs,
         record.schema,
-        record.iceberg_namespace,
+        record.identifier,
         record.partition_by,
     )

@@ -99,7 +99,8 @@ def _values(
             yield from _values(type(value), value, sources, f"{key}.")
         elif isinstance(value, dict) and value:
             for part, text in value.items():
-                shown = _USERINFO.sub(f"//{MASK}@", text) if part in _OPEN_CATALOG_KEYS else MASK
+                is_open = name != "catalog" or part in _OPEN_CATALOG_KEYS
+                shown = _USERINFO.sub(f"//{MASK}@", str(text)) if is_open else MASK
                 yield SettingValue(f"{key}.{part}", shown, sources.get(f"{key}.{part}", "?"), field.description or "")
         else:
             shown = MASK if isinstance(value, SecretStr) else "" if value in (None, {}) else str(value)

@@ -44,6 +44,7 @@ from lakeward.storage.facade import Storage
 from lakeward.storage.finding import Finder
 from lakeward.storage.foreign import Foreign
 from lakeward.storage.maintenance import Maintenance
+from lakeward.storage.moving import Moving
 from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.replication import Replication
@@ -220,6 +221,7 @@ def _assemble(
         ledger=ledger,
         storage=storage,
         replication=replication,
+        moving=Moving(ledger, slots, made, recovery.recover, faults, ids),
         flags=flags,
         flips=_flip_rooms(tree, storage, replication, flips, database, duck, clock, faults),
         foreign=Foreign(tree, ledger, made, protocol, recovery),
@@ -265,6 +267,8 @@ def _storage_settings(settings: Settings, warehouse: Path, scratch: Path) -> Sto
         target_file_bytes=settings.storage.target_file_bytes,
         retained_versions=settings.retention.versions,
         filter_seconds=settings.compute.time_limit_seconds,
+        born_in_place=settings.iceberg.born_in_place,
+        born_in_place_by_writer=settings.iceberg.born_in_place_by_writer,
     )
 
 

@@ -14,6 +14,7 @@ from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.service import Pipelines
 from lakeward.storage.facade import Storage
 from lakeward.storage.foreign import Foreign
+from lakeward.storage.moving import Moving
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.replication import Replication
 from lakeward.wiring.flags import Flags
@@ -31,6 +32,7 @@ class Parts:
     ledger: Ledger
     storage: Storage
     replication: Replication
+    moving: Moving
     flags: Flags
     flips: FlipRooms
     foreign: Foreign

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_serializer, field_validator
 from pydantic_core import PydanticCustomError
 
+from lakeward.control.flags.registry import WRITERS
 from lakeward.errors import SettingsError
 
 ENVIRONMENT_PREFIX = "LAKEWARD_"
@@ -58,6 +59,26 @@ class StorageSection(_Section):
     target_file_bytes: int = Field(
         512 << 20, gt=0, description="bytes in memory at which an Iceberg data file is closed"
     )
+
+
+class IcebergSection(_Section):
+    """Where Iceberg tables are in their catalog."""
+
+    born_in_place: bool = Field(
+        True, description="whether a new table is made in `catalog.schema`; else in the legacy namespace `datasets`"
+    )
+    born_in_place_by_writer: dict[str, bool] = Field(
+        {}, description="the same for single writers, by the names that `lakeward flags list` shows"
+    )
+
+    @field_validator("born_in_place_by_writer")
+    @classmethod
+    def _known_writers(cls, value: dict[str, bool]) -> dict[str, bool]:
+        for name in value:
+            if name not in WRITERS:
+                near = difflib.get_close_matches(name, WRITERS, n=1)
+                raise PydanticCustomError("writer", f"there is no writer {name}{', but ' + near[0] if near else ''}")
+        return value
 
 
 class CompactionSection(_Section):
@@ -138,6 +159,7 @@ class Settings(_Section):
     ledger: LedgerSection = LedgerSection()  # type: ignore[call-arg]
     retention: RetentionSection = RetentionSection()  # type: ignore[call-arg]
     storage: StorageSection = StorageSection()  # type: ignore[call-arg]
+    iceberg: IcebergSection = IcebergSection()  # type: ignore[call-arg]
     compaction: CompactionSection = CompactionSection()  # type: ignore[call-arg]
     compute: ComputeSection = ComputeSection()  # type: ignore[call-arg]
     models: ModelsSection = ModelsSection()  # type: ignore[call-arg]

@@ -52,6 +52,7 @@ class Workspace:
         self.ledger = parts.ledger
         self.storage = parts.storage
         self.replication = parts.replication
+        self.moving = parts.moving
         self.flags = parts.flags
         self._flips = parts.flips
         self.comparisons = Comparisons(parts.flips, actor)

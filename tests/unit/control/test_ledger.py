@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy
 
 from lakeward.control.db import Database
+from lakeward.control.identifiers import TableIdentifier
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Counts, OpenTransaction, Window
 from lakeward.control.tree import DatasetRecord, Tree
@@ -149,12 +150,13 @@ def test_decide_moves_head_counts_arm_and_watermark_together(
     assert rows(database, watermarks) == []
     assert ledger.arm_version(dataset.id, "postgres") is None
     assert ledger.newest_arm_version(dataset.id, "postgres") is None
-    ledger.decide([replace(one_row(transaction), digest=(2**64 - 1, 7), iceberg_namespace=("a", "b"))])
+    place = TableIdentifier(("a", "b"), dataset.slugs[2])
+    ledger.decide([replace(one_row(transaction), digest=(2**64 - 1, 7), identifier=place)])
     assert rows(database, watermarks) == [(dataset.id, source.id, 1)]
     assert ledger.arm_version(dataset.id, "postgres") == ArmVersion(1, 1, None, None)
     record = tree.by_id(dataset.id)
     assert (record.head_version, record.row_count, record.next_row_id, record.next_row_index) == (1, 1, 1, 1)
-    assert record.iceberg_namespace == ("a", "b")
+    assert record.iceberg_namespace == ("a", "b") and record.identifier == place
     ledger_row = "SELECT status, row_count, digest_high, digest_low, committed_at <= clock_timestamp()"
     assert rows(database, f"{ledger_row} FROM lakeward.dataset_transactions WHERE dataset_id = {dataset.id:d}") == [
         ("committed", 1, 2**64 - 1, 7, True)
@@ -165,9 +167,10 @@ def test_decide_moves_head_counts_arm_and_watermark_together(
 
 
 def test_namespace_once_persisted_stays(ledger: Ledger, tree: Tree, dataset: DatasetRecord) -> None:
-    for namespace in (("a", "b"), ("c",)):
-        ledger.decide([replace(one_row(opened(ledger, dataset)), iceberg_namespace=namespace)])
-    assert tree.by_id(dataset.id).iceberg_namespace == ("a", "b")
+    for parts in (("a", "b", "t"), ("c", "u")):
+        decision = one_row(opened(ledger, dataset))
+        ledger.decide([replace(decision, identifier=TableIdentifier.of(parts))])
+    assert tree.by_id(dataset.id).identifier == TableIdentifier(("a", "b"), "t")
 
 
 def test_base_stays_until_a_version_replaces_every_row(ledger: Ledger, dataset: DatasetRecord) -> None:

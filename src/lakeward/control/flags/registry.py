@@ -105,6 +105,7 @@ KEEPERS = frozenset(
         "flip.complete",
         "flip.mirror",
         "flip.switch",
+        "move.apply",
         "flags.set",
         "ledger.adopt",
         "maintain",

@@ -10,9 +10,10 @@ from psycopg import sql
 from lakeward.control.db import Database
 from lakeward.control.ledger import Ledger
 from lakeward.errors import StorageError
-from lakeward.storage.arm import Difference, WriteTask
+from lakeward.storage.arm import WriteTask
 from lakeward.storage.arms.postgres_copy import copy_rows
 from lakeward.storage.duck import Duck
+from lakeward.storage.sides import Difference
 from lakeward.storage.staged_batch import key_columns
 from lakeward.types.key_number import key_number_duckdb
 from lakeward.types.schema import ROW_ID

@@ -17,20 +17,7 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Claim, Counts
 from lakeward.control.retention import Retention
 from lakeward.errors import StorageError, UnknownVersion
-from lakeward.storage.arm import (
-    NEW,
-    OLD,
-    ArmContext,
-    Difference,
-    NothingToWrite,
-    Prepared,
-    Scan,
-    Side,
-    StorageArm,
-    StreamedSide,
-    WriteTask,
-    replayed,
-)
+from lakeward.storage.arm import NEW, OLD, ArmContext, NothingToWrite, Prepared, Scan, StorageArm, WriteTask, replayed
 from lakeward.storage.arms.adbc_pool import AdbcPool
 from lakeward.storage.arms.postgres_changes import come_rows, gone_rows
 from lakeward.storage.arms.postgres_copy import copy_rows
@@ -47,6 +34,7 @@ from lakeward.storage.identity import IDENTITY_FIELDS, IdentityCounter, with_ide
 from lakeward.storage.leftovers import Leftover, TidyTask
 from lakeward.storage.pump import prefetched
 from lakeward.storage.receiving import Receiver
+from lakeward.storage.sides import Difference, Side, StreamedSide
 from lakeward.storage.staged_batch import key_columns
 from lakeward.storage.table import TableRef
 from lakeward.storage.verbs import KEYED

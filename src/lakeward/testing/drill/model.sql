@@ -3,7 +3,7 @@
 SELECT version, parent_version, kind, verb, pipeline, build_id, committed_at, row_count
 FROM lakeward.dataset_transactions
 WHERE dataset_id = :dataset_id AND status = 'committed' AND version > :after
-    AND kind NOT IN ('backfill', 'mirror', 'route') ORDER BY version;
+    AND kind NOT IN ('backfill', 'mirror', 'route', 'move') ORDER BY version;
 
 -- name: left_over
 -- What recovery should have finished: open or unpublished transactions, leases, rows of versions that nobody committed.

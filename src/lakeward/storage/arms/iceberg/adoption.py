@@ -42,7 +42,7 @@ class Adoption:
         """Return the task as it is to be done, the table, and the snapshot that the new one goes on from."""
         table = task.table
         if task.parent is None:
-            loaded = self._tables.give_birth(table)
+            loaded = self._tables.give_birth(table, task.transaction.writer)
             root = loaded.current_snapshot()
             # An aborted first write leaves an empty table; anything else in it was not written by us.
             if root is None or root.summary is None or root.summary.get(VERSION_PROPERTY) != "0":
@@ -84,7 +84,7 @@ class Adoption:
         return accept
 
     def _log_compaction(self, table: TableRef, version: int, snapshot: int | None) -> None:
-        self._ledger.log_sync(table.dataset_id, version, "compacted", table.iceberg_namespace or (), snapshot)
+        self._ledger.log_sync(table.dataset_id, version, "compacted", table.identifier, snapshot)
 
     def adopt(self, task: WriteTask, found: int, write: WriteRows) -> Prepared:
         """Take a foreign snapshot as the version, or its rows with a sound identity on the version's branch.

@@ -9,22 +9,14 @@ from dataclasses import replace
 import pyarrow as pa
 from pyiceberg.table.metadata import TableMetadata
 
+from lakeward.control.identifiers import TableIdentifier
 from lakeward.control.ledger import Ledger
+from lakeward.control.moves import Relocated, Relocation
 from lakeward.control.records import ArmVersion, Claim, Counts
 from lakeward.control.retention import Retention
 from lakeward.errors import CatalogError, ConflictError, StorageError, UnknownVersion
 from lakeward.in_place import InPlace
-from lakeward.storage.arm import (
-    ArmContext,
-    Difference,
-    NothingToWrite,
-    Prepared,
-    Scan,
-    Side,
-    StorageArm,
-    WriteTask,
-    replayed,
-)
+from lakeward.storage.arm import ArmContext, NothingToWrite, Prepared, Scan, StorageArm, WriteTask, replayed
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.adoption import Adoption
 from lakeward.storage.arms.iceberg.compaction import Compactor, extent, gathered, rewritten
@@ -35,6 +27,7 @@ from lakeward.storage.arms.iceberg.foreign_rows import ForeignRows
 from lakeward.storage.arms.iceberg.merge import Merge
 from lakeward.storage.arms.iceberg.producers import ParentMoved
 from lakeward.storage.arms.iceberg.receiver import IcebergReceiver
+from lakeward.storage.arms.iceberg.relocation import Relocator
 from lakeward.storage.arms.iceberg.replay import Replay
 from lakeward.storage.arms.iceberg.scans import DELETED_ROWS, PATTERN, FileScan, plan
 from lakeward.storage.arms.iceberg.snapshots import Snapshots
@@ -49,6 +42,7 @@ from lakeward.storage.identity import IdentityCounter, with_identity
 from lakeward.storage.leftovers import Gathered, Leftover, Rewriting, TidyTask
 from lakeward.storage.receiving import Receiver
 from lakeward.storage.settings import CompactionPolicy
+from lakeward.storage.sides import Difference, Side
 from lakeward.storage.staged_batch import StagedBatch
 from lakeward.storage.table import TableRef
 from lakeward.storage.verbs import KEYED, verb_named
@@ -120,7 +114,7 @@ class IcebergArm(StorageArm):
             publishes=True,
             snapshot_id=written.snapshot,
             parent_snapshot_id=written.parent,
-            iceberg_namespace=tuple(loaded.name()[:-1]),
+            identifier=TableIdentifier.of(loaded.name()),
         )
 
     def _merge(self, task: WriteTask, batches: pa.RecordBatchReader) -> Prepared | NothingToWrite:
@@ -150,7 +144,7 @@ class IcebergArm(StorageArm):
                     publishes=True,
                     snapshot_id=snapshot,
                     parent_snapshot_id=start,
-                    iceberg_namespace=tuple(loaded.name()[:-1]),
+                    identifier=TableIdentifier.of(loaded.name()),
                     delta=merged.delta,
                 )
         raise ConflictError(
@@ -179,7 +173,7 @@ class IcebergArm(StorageArm):
             publishes=True,
             snapshot_id=snapshot,
             parent_snapshot_id=start,
-            iceberg_namespace=tuple(loaded.name()[:-1]),
+            identifier=TableIdentifier.of(loaded.name()),
         )
 
     def scan(self, table: TableRef, version: ArmVersion, scan: Scan) -> pa.RecordBatchReader:
@@ -266,7 +260,7 @@ class IcebergArm(StorageArm):
                 table.dataset_id,
                 version.version,
                 "published",
-                table.iceberg_namespace or (),
+                table.identifier,
                 version.snapshot_id,
             )
 
@@ -334,6 +328,10 @@ class IcebergArm(StorageArm):
             "metadata": loaded.metadata_location,
             "snapshot": str(version.snapshot_id),
         }
+
+    def relocate(self, table: TableRef, relocation: Relocation) -> Relocated:
+        """Rename the table in the catalog."""
+        return Relocator(self._tables).relocate(table, relocation)
 
     def receiver(self) -> Receiver:
         """Look ahead with what writes here."""

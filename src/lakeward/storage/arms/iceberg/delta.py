@@ -14,11 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyiceberg.table import FileScanTask, Table
 
-from lakeward.storage.arm import NEW, OLD, PLACE, Relation, Side
+from lakeward.storage.arm import NEW, OLD
 from lakeward.storage.arms.iceberg.deletes import FILE_SHIFT, deleted_places, local_path
 from lakeward.storage.arms.iceberg.scans import files_of, select_rows
 from lakeward.storage.filters import quote_identifier
 from lakeward.storage.identity import with_identity
+from lakeward.storage.sides import PLACE, Relation, Side
 from lakeward.types.schema import Schema
 from lakeward.types.table import arrow_schema
 

@@ -8,7 +8,7 @@ from pyiceberg.table import Table
 
 from lakeward.clock import Faults
 from lakeward.errors import StorageError
-from lakeward.storage.arm import Difference, WriteTask
+from lakeward.storage.arm import WriteTask
 from lakeward.storage.arms.iceberg.deletes import DeleteWriter
 from lakeward.storage.arms.iceberg.files import RollingWriter
 from lakeward.storage.arms.iceberg.marks import Marks
@@ -16,6 +16,7 @@ from lakeward.storage.arms.iceberg.producers import RowDelta
 from lakeward.storage.arms.iceberg.scans import DELETED_ROWS, files_of, live_rows
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.duck import given
+from lakeward.storage.sides import Difference
 from lakeward.types.schema import ROW_ID
 
 GOING = "going"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyiceberg.table import Table
 
 from lakeward.clock import Faults
 from lakeward.control.deciding import VERSIONLESS_KINDS
+from lakeward.control.identifiers import TableIdentifier
 from lakeward.storage.arm import WriteTask
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.adoption import Adoption
@@ -83,9 +84,10 @@ class Snapshots:
         self, task: WriteTask, loaded: Table, parent: int, change: Change, written_with: int | None = None
     ) -> tuple[int, int]:
         """Make a snapshot on the version's branch; return it, and the one that it goes on from."""
-        transaction, table, namespace = task.transaction, task.table, tuple(loaded.name()[:-1])
+        transaction = task.transaction
+        table = replace(task.table, identifier=TableIdentifier.of(loaded.name()))
         found = branches.prepare(
-            lambda: self._tables.load_at(table, namespace),
+            lambda: self._tables.load(table),
             table,
             transaction.version,
             parent,

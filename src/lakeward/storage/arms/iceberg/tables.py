@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Sequence
 
 import sqlalchemy
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table
 
 from lakeward.control.db import Database
-from lakeward.control.tree import LEGACY_NAMESPACE
+from lakeward.control.identifiers import LEGACY_NAMESPACE, TableIdentifier, home
+from lakeward.control.moves import Moves
 from lakeward.errors import CatalogError
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.catalogs import open_catalog
@@ -32,6 +34,9 @@ VERSION_PROPERTY = "lakeward.version"
 BUILD_PROPERTY = "lakeward.build"
 
 _CATALOG_LOCK = 0x1CEB3A2D
+
+LOOKS = 3
+"""How often a table that is not where it was is looked for where the control plane says, in case it is being moved."""
 
 _PROPERTIES = {
     "format-version": "2",
@@ -53,6 +58,7 @@ class Tables:
     def __init__(self, database: Database, settings: StorageSettings) -> None:
         self._database = database
         self._settings = settings
+        self._moves = Moves(database)
         self._lock = threading.Lock()
         self._catalog: Catalog | None = None
 
@@ -80,70 +86,106 @@ class Tables:
         return catalog
 
     def load(self, table: TableRef) -> Table:
-        """Load a dataset's table from where the control plane says it is.
+        """Load a dataset's table from where the control plane says it is, now if it was moved since the caller looked.
 
         Raises:
             CatalogError: it is not there, or is another dataset's, or the catalog does not answer.
         """
-        return self.load_at(table, table.iceberg_namespace or LEGACY_NAMESPACE)
-
-    def load_at(self, table: TableRef, namespace: tuple[str, ...]) -> Table:
-        """Load a dataset's table from a namespace that is not persisted yet: that of a first write under way."""
-        found = self._find(table, namespace)
-        if found is None:
-            raise CatalogError(
-                f"the table {'.'.join((*namespace, table.slugs[2]))} of dataset {table.name} is not in the catalog",
-                safe="the ledger still has every committed version",
-                next_step="restore the catalog's entry, or read from the other arm if it is current",
-                dataset=table.name,
-            )
-        self._check_owner(table, found)
-        return found
+        found = self.owned(table, table.identifier)
+        if found is not None:
+            return found
+        for _ in range(LOOKS):
+            for identifier in self._moves.places(table.dataset_id):
+                found = self.owned(table, identifier)
+                if found is not None:
+                    return found
+        # As the control plane had it last: whatever else is there, it is none of ours.
+        identifier = self._moves.places(table.dataset_id)[0]
+        found = self.at(table, identifier)
+        if found is not None:
+            self._check_owner(table, found)
+            return found
+        raise CatalogError(
+            f"the table {identifier} of dataset {table.name} is not in the catalog",
+            safe="the ledger still has every committed version",
+            next_step="restore the catalog's entry, or read from the other arm if it is current",
+            dataset=table.name,
+        )
 
     def find(self, table: TableRef) -> Table | None:
-        """Load a dataset's table wherever an unfinished first write may have made it, or return None.
+        """Load a dataset's table wherever it may be, an unfinished first write's too, or return None.
 
-        Another one's table in that place is none of ours.
+        Another one's table in such a place is none of ours.
         """
-        places = [table.iceberg_namespace] if table.iceberg_namespace else [self.birthplace(table), LEGACY_NAMESPACE]
-        for place in places:
-            found = self._find(table, place)
-            if found is not None and found.properties.get(DATASET_PROPERTY) == str(table.uid):
+        for identifier in dict.fromkeys([table.identifier, home(table.slugs), *_legacy(table)]):
+            found = self.owned(table, identifier)
+            if found is not None:
                 return found
         return None
 
-    def birthplace(self, table: TableRef) -> tuple[str, ...]:
-        """Return the namespace that a new table of this dataset is made in: the slugs of its catalog and schema."""
-        return table.slugs[:2]
+    def owned(self, table: TableRef, identifier: TableIdentifier) -> Table | None:
+        """Load the table of that name if it is the dataset's; None: there is none, or it is another one's."""
+        found = self.at(table, identifier)
+        return found if found is not None and self.owns(table, found) else None
 
-    def give_birth(self, table: TableRef) -> Table:
+    def at(self, table: TableRef, identifier: TableIdentifier) -> Table | None:
+        """Load the table of that name, whosever it is; None: there is none."""
+        with catalog_errors(f"dataset {table.name}"):
+            try:
+                try:
+                    return self.catalog.load_table(identifier.parts)
+                except FileNotFoundError:
+                    # Between the catalog's answer and our look, its metadata file got too old and was deleted.
+                    return self.catalog.load_table(identifier.parts)
+            except (NoSuchTableError, NoSuchNamespaceError):
+                return None
+
+    @staticmethod
+    def owns(table: TableRef, found: Table) -> bool:
+        """Say whether a table is the dataset's."""
+        return _owner(found) == str(table.uid)
+
+    def give_birth(self, table: TableRef, writer: str) -> Table:
         """Make a dataset's table, empty, or return the one that an aborted first write left.
 
         Its first snapshot is an empty root: PyIceberg can't write to a branch of a table without one.
-        """
-        return settle(f"dataset {table.name}", lambda: self._birth(table))
 
-    def _birth(self, table: TableRef) -> Table:
-        namespace = self.birthplace(table)
-        made = self._find(table, namespace)
+        Args:
+            table: the dataset.
+            writer: the named place in the product that writes first; the settings say whether in place, see `home`.
+        """
+        return settle(f"dataset {table.name}", lambda: self._birth(table, writer))
+
+    def _birth(self, table: TableRef, writer: str) -> Table:
+        made = self.find(table)
         if made is None:
-            made = self._create(table, namespace)
-        self._check_owner(table, made)
+            made = self._create(table, birthplaces(table, in_place=self._settings.in_place(writer)))
         if made.current_snapshot() is None:
             branches.commit_root(made, {DATASET_PROPERTY: str(table.uid), VERSION_PROPERTY: "0"})
         return made
 
-    def _create(self, table: TableRef, namespace: tuple[str, ...]) -> Table:
+    def _create(self, table: TableRef, identifiers: Sequence[TableIdentifier]) -> Table:
+        """Make a table under the first of these names that is free, parents first."""
+        schema = physical_schema(table)
+        for identifier in identifiers:
+            self.ensure_namespace(identifier.namespace)
+            with contextlib.suppress(TableAlreadyExistsError):
+                return self.catalog.create_table(
+                    identifier.parts,
+                    schema=schema,
+                    partition_spec=partition_spec(table.partition_by, table.schema, schema.column_names),
+                    location=self.location(table),
+                    properties={**_PROPERTIES, DATASET_PROPERTY: str(table.uid)},
+                )
+        # Of another dataset or somebody else, unless two first writes of ours met.
+        there = self.catalog.load_table(identifiers[-1].parts)
+        self._check_owner(table, there)
+        return there
+
+    def ensure_namespace(self, namespace: tuple[str, ...]) -> None:
+        """Make a namespace and its parents, the outermost first, where they are missing."""
         for depth in range(1, len(namespace) + 1):
             self.catalog.create_namespace_if_not_exists(namespace[:depth])
-        schema = physical_schema(table)
-        return self.catalog.create_table(
-            (*namespace, table.slugs[2]),
-            schema=schema,
-            partition_spec=partition_spec(table.partition_by, table.schema, schema.column_names),
-            location=self.location(table),
-            properties={**_PROPERTIES, DATASET_PROPERTY: str(table.uid)},
-        )
 
     def location(self, table: TableRef) -> str:
         """Return where a new table of this dataset keeps its files: a directory that is no other one's, ever."""
@@ -158,21 +200,9 @@ class Tables:
         with catalog_errors(f"table {'.'.join(found.name())}"), contextlib.suppress(NoSuchTableError):
             self.catalog.drop_table(found.name())
 
-    def _find(self, table: TableRef, namespace: tuple[str, ...]) -> Table | None:
-        identifier = (*namespace, table.slugs[2])
-        with catalog_errors(f"dataset {table.name}"):
-            try:
-                try:
-                    return self.catalog.load_table(identifier)
-                except FileNotFoundError:
-                    # Between the catalog's answer and our look, its metadata file got too old and was deleted.
-                    return self.catalog.load_table(identifier)
-            except (NoSuchTableError, NoSuchNamespaceError):
-                return None
-
     @staticmethod
     def _check_owner(table: TableRef, found: Table) -> None:
-        owner = found.properties.get(DATASET_PROPERTY)
+        owner = _owner(found)
         if owner != str(table.uid):
             raise CatalogError(
                 f"the Iceberg table {'.'.join(found.name())} belongs to {owner or 'somebody else'}, not to dataset "
@@ -181,6 +211,24 @@ class Tables:
                 next_step="rename that table, or the dataset",
                 dataset=table.name,
             )
+
+
+def birthplaces(table: TableRef, *, in_place: bool) -> list[TableIdentifier]:
+    """Return the names under which a new table of a dataset may be made, the first that is free.
+
+    In the legacy namespace two datasets can have one slug: the second gets a part of its uid behind it.
+    """
+    return [home(table.slugs)] if in_place else _legacy(table)
+
+
+def _legacy(table: TableRef) -> list[TableIdentifier]:
+    slug = table.slugs[2]
+    return [TableIdentifier(LEGACY_NAMESPACE, name) for name in (slug, f"{slug}_{table.uid.hex[:8]}")]
+
+
+def _owner(found: Table) -> str | None:
+    """Return the uid of the dataset that a table says it is of."""
+    return found.properties.get(DATASET_PROPERTY)
 
 
 def physical_schema(table: TableRef) -> Schema:
