@@ -18,6 +18,7 @@ from typing import Any
 
 from lakeward import errors
 from lakeward.discovery import discover
+from lakeward.migration.options import Limits
 from lakeward.storage import arms
 from lakeward.storage.arm import StorageArm
 from lakeward.storage.requests import Output
@@ -53,6 +54,10 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         if "flip" in case:
             done = getattr(workspace.flip(case["dataset"]), case["flip"])(**case["how"])
             return {"done": len(done) if isinstance(done, list) else 1}
+        if "resync" in case:
+            return {"done": workspace.comparisons.resync(case["resync"])["mode"]}
+        if "watch" in case:
+            return {"done": len(workspace.flip(case["watch"]).canary(Limits(**case["limits"])))}
         if "build" in case:
             [build] = workspace.build(case["build"])
             return {"rows_in": {each.dataset: each.rows_in for each in build.transactions}}

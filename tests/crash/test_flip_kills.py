@@ -15,6 +15,7 @@ import pytest
 import lakeward
 from lakeward.errors import ConflictError
 from lakeward.migration.directions import direction_to
+from lakeward.migration.options import Limits
 from support.arms import stored_versions
 from support.crashes import Driver, content, unclean
 
@@ -112,6 +113,41 @@ def test_a_flip_goes_on_from_what_a_killed_cancel_left(ws: lakeward.Workspace, d
     rows = written_between(dataset, rows)
     ws.flip(dataset.name).run("postgres")
     assert_stands(ws, dataset, "dual", rows)
+
+
+@pytest.mark.parametrize(
+    ("to", "point"), [("iceberg", "maintain:emptied"), ("iceberg", "prepare:files"), ("postgres", "maintain:rows")]
+)
+def test_a_new_copy_that_was_killed_is_made_anew(
+    ws: lakeward.Workspace, driver: Driver, make: Make, to: str, point: str
+) -> None:
+    """Before the old copy is gone, in the middle of that, and while the new one is written."""
+    dataset, rows = filled(make, to)
+    ws.flip(dataset.name).run(to, until="mirror")
+    mode = dataset.record.route.mode
+    assert driver.run(resync=dataset.name, fault=["crash", point, 1]).killed()
+    assert ws.replication.freshness(dataset.record)[to] is None
+    rows = written_between(dataset, rows)
+    # The mode from before the kill is not forgotten.
+    assert ws.comparisons.resync(dataset.name)["mode"] == mode
+    assert_stands(ws, dataset, mode, rows)
+
+
+def test_a_watch_that_was_killed_goes_on_and_puts_the_flags_back(
+    ws: lakeward.Workspace, driver: Driver, make: Make
+) -> None:
+    dataset, rows = filled(make, "iceberg")
+    flip = ws.flip(dataset.name)
+    flip.run("iceberg", until="mirror")
+    limits = {"seconds": 0.01, "min_reads": 2}
+    assert driver.run(watch=dataset.name, limits=limits, fault=["crash", "flip:watching", 1]).killed()
+    assert {each.value for each in ws.flags.list() if each.dataset == dataset.name} == {"shadow"}
+    rows = written_between(dataset, rows)
+    found, switched = flip.canary(Limits(**limits))
+    # What was read before the kill counts.
+    assert (found.details["mismatches"], switched.stage) == (0, "switch") and found.details["reads"] >= 2
+    assert [each for each in ws.flags.list() if each.dataset == dataset.name] == []
+    assert_stands(ws, dataset, "iceberg_dual", rows)
 
 
 def test_of_two_at_once_one_wins(ws: lakeward.Workspace, driver: Driver, make: Make) -> None:

@@ -21,6 +21,7 @@ from lakeward.storage.protocol import POINTS
 from lakeward.storage.verbs import VERBS
 from lakeward.testing.drill import run as drill
 from lakeward.testing.drill import worker
+from lakeward.testing.drill.flips import KILLED_AT
 from lakeward.testing.drill.matrix import Case, Outcome
 from lakeward.testing.drill.model import Log, Model
 from lakeward.testing.drill.rounds import Round
@@ -191,3 +192,54 @@ def test_a_write_that_says_that_it_had_nothing_to_do_must_be_right(workspace: la
         model.log.answers[asked.label] = "acknowledged"
         model.log.nothing[asked.label] = {name: 1}
         assert model.check(random.Random(1)) == complaints
+
+
+class Script:
+    """What a worker hears and says instead of a socket."""
+
+    def __init__(self, *commands: dict[str, object]) -> None:
+        self._commands = [json.dumps(each) for each in commands]
+        self.said: list[dict[str, object]] = []
+
+    def readline(self) -> str:
+        return self._commands.pop(0) if self._commands else ""
+
+    def write(self, line: str) -> None:
+        self.said.append(json.loads(line))
+
+    def flush(self) -> None:
+        pass
+
+
+def test_a_flip_is_completed_and_flipped_back_and_held_at_each_step_in_between(
+    new_database: Callable[[], str], tmp_path: Path
+) -> None:
+    done = [
+        # What, where it is held on its way, and the route after it. What is done already is not done once more.
+        ("switch", None, "iceberg_dual"),
+        *(("complete", step, "iceberg_native") for step in KILLED_AT["complete"][:1]),
+        ("complete", None, "iceberg_native"),
+        ("back", "flip:complete", "pg"),
+        ("back", None, "pg"),
+        ("switch", None, "iceberg_dual"),
+        ("revert", None, "dual"),
+        ("cancel", "maintain:emptied", "pg"),
+    ]
+    switch = worker.Switch()
+    with lakeward.open(database_url=new_database(), warehouse=tmp_path / "warehouse", faults=switch) as workspace:
+        dataset = workspace.create_dataset("main.drill.flipped", COLUMNS, PRIMARY_KEY)
+        dataset.write([{"id": number, "note": "a"} for number in range(5)])
+        for do, park, mode in done:
+            told = {
+                "role": "flip",
+                "dataset": dataset.name,
+                "to": "iceberg",
+                "do": do,
+                "park": [park, 1] if park else None,
+            }
+            script = Script(told, *[{"go": True}] * bool(park))
+            worker.Worker(rooms_of(workspace), switch, script).serve()  # type: ignore[arg-type]
+            assert [each for each in script.said if "parked" in each] == [{"parked": True}] * bool(park), do
+            assert "seconds" in script.said[-1], script.said
+            assert dataset.record.route.mode == mode, do
+        assert dataset.to_arrow().num_rows == 5

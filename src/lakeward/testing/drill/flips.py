@@ -1,4 +1,4 @@
-"""Flips under load: processes write and read one dataset while it is flipped, reverted and flipped again, with kills.
+"""Flips under load: processes write and read one dataset while it is flipped, reverted and completed, with kills.
 
 The process that works on the flip is killed at random instants, and another one goes on where it was. In the end both
 arms must hold what the journals of the writers say, and each reader must have seen committed versions only.
@@ -18,8 +18,12 @@ from lakeward.testing.drill.model import Log, Model, Rooms
 from lakeward.testing.drill.processes import Nursery, Writer
 from lakeward.testing.drill.witness import Readers, Writers, lines
 
-GOES_ON = ("revert", "switch", "revert", "cancel", "switch")
-"""What is done with the flip over and over until the time is up."""
+GOES_ON = ("revert", "switch", "revert", "cancel", "switch", "complete", "back", "switch")
+"""What is done with the flip over and over until the time is up; `back` is the flip that takes the place of a revert
+when one was completed, and its end."""
+
+KILLED_AT: Mapping[str, tuple[str, ...]] = {"complete": ("flip:final", "maintain:rows", "flip:complete:ran")}
+"""Steps at which the process is killed, one time each, whenever that is done; else it is killed at random instants."""
 
 MOST_KILLS = 2
 MOST_TRIES = 30
@@ -116,11 +120,11 @@ class FlipDrill:
         self._model = Model(rooms, self._log, [rooms.tree.dataset(name)])
         self._writers = [directory / f"writer_{number}" for number in range(self._load.writers)]
         self._readers = [directory / f"reader_{number}" for number in range(self._load.readers)]
-        self._typical = dict.fromkeys(("switch", "revert", "cancel"), 0.3)
+        self._typical = dict.fromkeys(GOES_ON, 0.3)
         self._found = FlipsUnderLoad(self._load)
 
     def run(self, seconds: float, tell: Callable[[int], None]) -> FlipsUnderLoad:
-        """Flip for so many seconds, at least there, back and there again; then compare.
+        """Flip for so many seconds, and at least what the load says; then compare.
 
         Args:
             seconds: how long.
@@ -154,14 +158,15 @@ class FlipDrill:
 
     def _one(self, flipper: Writer, do: str) -> Writer:
         """Let one thing be done with the flip, whoever is killed at it; return the process that did it."""
-        kills = 0
+        kills, steps = 0, list(KILLED_AT.get(do, ()))
         for _ in range(MOST_TRIES):
-            flipper.tell({"role": "flip", "dataset": self._name, "to": "iceberg", "do": do})
-            if kills < MOST_KILLS and self._generator.random() < self._load.killed_in:
+            park = (steps.pop(0), 1) if steps else None
+            flipper.tell({"role": "flip", "dataset": self._name, "to": "iceberg", "do": do, "park": park})
+            if park is None and kills < MOST_KILLS and self._generator.random() < self._load.killed_in:
                 answer = flipper.answer(self._generator.uniform(0, 1.2 * self._typical[do]))
             else:
                 answer = flipper.answer()
-            if answer is None:
+            if answer is None or "parked" in answer:
                 flipper.kill()
                 flipper = self._nursery.replace(flipper)
                 kills += 1
@@ -172,6 +177,8 @@ class FlipDrill:
                 self._found.violations.append(str(answer["failed"]))
                 return flipper
             else:
+                if park is not None:
+                    self._found.violations.append(f"{do} was done without {park[0]}")
                 self._note(do, answer["seconds"], answer["stages"])
                 return flipper
         self._found.violations.append(f"{do} was not done after {MOST_TRIES} tries")

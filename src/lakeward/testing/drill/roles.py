@@ -19,6 +19,8 @@ from typing import Any
 import pyarrow as pa
 
 from lakeward.errors import LakewardError, UsageError
+from lakeward.migration.directions import direction_to
+from lakeward.migration.flip import Flip
 from lakeward.migration.options import Options
 from lakeward.storage.requests import ReadRequest
 from lakeward.testing.drill.model import Rooms
@@ -36,6 +38,8 @@ SINCE_IN = 0.4
 
 PAUSE_SECONDS = 0.05
 """Between two reads of a process, so that readers do not take all processors from the writers."""
+
+BACK = direction_to("postgres")
 
 Stopped = Callable[[float], bool]
 """Waits so many seconds at most for being told to stop, and says whether that has come."""
@@ -120,19 +124,52 @@ def fingerprint(rows: Iterable[Placed]) -> str:
 
 def _flip(rooms: Rooms, command: Mapping[str, Any], _stopped: Stopped) -> dict[str, object]:
     """Do one thing with the flip of a dataset, or go on with it where a killed process was; tell how long it took."""
-    flip, to = rooms.flip(command["dataset"]), command["to"]
-    began = time.monotonic()
-    seconds: dict[str, float] = {}
+    flip, began = rooms.flip(command["dataset"]), time.monotonic()
     try:
-        if command["do"] == "switch":
-            seconds = {step.stage: step.seconds for step in flip.run(to, options=Options(max_lag=10_000))}
-        elif flip.status().outcome is None:
-            {"revert": flip.revert, "cancel": flip.cancel}[command["do"]]()
+        seconds = FLIPS[command["do"]](rooms, command, flip)
     except UsageError as error:
         return {"failed": f"{command['do']}: {error}"}
     except LakewardError as error:
         return {"again": f"{type(error).__name__}: {error}"}
     return {"seconds": time.monotonic() - began, "stages": seconds}
+
+
+def _switch(_rooms: Rooms, command: Mapping[str, Any], flip: Flip) -> dict[str, float]:
+    return {step.stage: step.seconds for step in flip.run(command["to"], options=Options(max_lag=10_000))}
+
+
+def _undo(act: Callable[[Flip], object]) -> Callable[[Rooms, Mapping[str, Any], Flip], dict[str, float]]:
+    def undo(_rooms: Rooms, _command: Mapping[str, Any], flip: Flip) -> dict[str, float]:
+        if flip.status().outcome is None:
+            act(flip)
+        return {}
+
+    return undo
+
+
+def _complete(_rooms: Rooms, command: Mapping[str, Any], flip: Flip) -> dict[str, float]:
+    """End the flip, unless a process that was killed after that has done so."""
+    if flip.status().outcome is None:
+        flip.complete(confirm=command["dataset"])
+    return {}
+
+
+def _back(rooms: Rooms, command: Mapping[str, Any], flip: Flip) -> dict[str, float]:
+    """Flip what is on the other arm alone back to Postgres, all the way."""
+    name = command["dataset"]
+    if rooms.tree.dataset(name).route.mode != BACK.final:
+        flip.run(BACK.to, options=Options(max_lag=10_000))
+    return _complete(rooms, command, flip)
+
+
+FLIPS: Mapping[str, Callable[[Rooms, Mapping[str, Any], Flip], dict[str, float]]] = {
+    "switch": _switch,
+    "revert": _undo(Flip.revert),
+    "cancel": _undo(Flip.cancel),
+    "complete": _complete,
+    "back": _back,
+}
+"""What is done with a flip, by name; each returns how long its stages took."""
 
 
 Role = Callable[[Rooms, Mapping[str, Any], Stopped], dict[str, object]]

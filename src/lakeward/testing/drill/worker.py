@@ -57,7 +57,7 @@ class Worker:
     goes on with `{"go": true}` (or raises there, with `{"go": false}`). At the end comes one of `acknowledged` (with
     the steps that were passed), `refused`, `unknown` and `failed`.
 
-    `{"role": …}` is played until `{"stop": true}` comes (see `roles`).
+    `{"role": …}` is played until `{"stop": true}` comes (see `roles`); it may be parked at a step, too.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class Worker:
         self._say({"ready": os.getpid()})
         while line := self._lines.readline():
             command = json.loads(line)
+            step, occurrence = command.get("park") or ("", 1)
+            self._switch.now = AtStep(step, self._park, occurrence)
             if "role" in command:
                 self._say(play(self._rooms, command, self._spoken_to))
                 continue
             if "stop" in command:
                 continue  # it has stopped
-            step, occurrence = command.get("park") or ("", 1)
-            self._switch.now = AtStep(step, self._park, occurrence)
             self._say(self._write(Write.from_json(command["write"])))
 
     def _write(self, asked: Write) -> dict[str, object]:
