@@ -1,8 +1,9 @@
 """Compares what a reader is given with what another arm would have given it, beside the reader, by digests that add up.
 
-Two threads: one hashes the batches that the reader gets, from a short queue; the other one reads the other arm. Neither
-holds more than a few batches, and the order of the rows does not count. The reader waits only while the queue is full
-and the hashing gets on; when it has its last batch, it goes its way.
+Two threads: one hashes the batches that the reader gets, from a short queue; the other one reads the other arm. Where
+differences in some columns are accepted, both hash the rows once more without them. Neither holds more than a few
+batches, and the order of the rows does not count. The reader waits only while the queue is full and the hashing gets
+on; when it has its last batch, it goes its way.
 """
 
 from __future__ import annotations
@@ -27,19 +28,38 @@ STALLED_SECONDS = 5.0
 LOOK_SECONDS = 0.1
 """So often a reader that waits looks whether there is still somebody to wait for."""
 
+READING = "lakeward shadow read"
+"""What the thread that reads the other arm is called."""
+
 Opened = Callable[[], pa.RecordBatchReader]
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """The columns of a read that are hashed.
+
+    Args:
+        whole: all of them.
+        counted: those in which no difference is accepted; the same, if there are no others.
+    """
+
+    whole: Schema
+    counted: Schema
 
 
 class Side:
     """What one arm gave: how many rows, their digest, and how long the arm took.
 
     Args:
+        digest: of all columns.
+        counted: of those in which no difference is accepted.
         first: seconds until its first batch, from when it was asked; None: it gave none.
         seconds: seconds that it took in all, without the time that its rows waited to be taken.
     """
 
     def __init__(self) -> None:
         self.digest: Digest = EMPTY
+        self.counted: Digest = EMPTY
         self.first: float | None = None
         self.seconds = 0.0
 
@@ -63,8 +83,13 @@ class Compared:
 
     @property
     def equal(self) -> bool | None:
-        """Whether both arms gave the same rows; None: that is not known."""
-        return None if self.error is not None else self.given.digest == self.other.digest
+        """Whether both arms gave the same rows, as far as that counts; None: that is not known."""
+        return None if self.error is not None else self.given.counted == self.other.counted
+
+    @property
+    def accepted(self) -> bool:
+        """Whether they differ in nothing but columns where that is accepted."""
+        return bool(self.equal) and self.given.digest != self.other.digest
 
 
 class Comparison:
@@ -73,7 +98,7 @@ class Comparison:
     Args:
         duck: hashes.
         clock: for how long the arms take.
-        schema: the columns to hash; the batches may have others besides.
+        hashed: says which columns to hash, in a thread of its own; the batches may have others besides.
         other: opens the other arm's rows, with the same columns.
         limit_seconds: how long the other arm may still take when the reader has its last batch.
         done: is told what it came to, in a thread of its own; not if the reader did not read to the end.
@@ -83,14 +108,14 @@ class Comparison:
         self,
         duck: Duck,
         clock: Clock,
-        schema: Schema,
+        hashed: Callable[[], Hashed],
         other: Opened,
         limit_seconds: float,
         done: Callable[[Compared | None], None],
     ) -> None:
         self._duck = duck
         self._clock = clock
-        self._schema = schema
+        self._asked_columns = hashed
         self._open_other = other
         self._limit_seconds = limit_seconds
         self._done = done
@@ -99,7 +124,6 @@ class Comparison:
         self._stop = threading.Event()
         self._left = False
         self._error: str | None = None
-        self._reading = threading.Thread(target=self._read_other, name="lakeward shadow read", daemon=True)
         self._hashing = threading.Thread(target=self._hash_given, name="lakeward shadow digest", daemon=True)
         self.ended = threading.Event()
         """Set when the reader has its last batch, or wants no more."""
@@ -120,7 +144,6 @@ class Comparison:
         if not begin():
             yield from rows
             return
-        self._reading.start()
         self._hashing.start()
         try:
             for batch in self._timed(rows, self._given):
@@ -176,11 +199,14 @@ class Comparison:
         self._halt()
 
     def _hash_given(self) -> None:
-        """Hash what the reader gets, wait for the other arm, and tell what it came to."""
+        """Let the other arm be read, hash what the reader gets, wait, and tell what it came to."""
         try:
-            self._given.digest = self._digest(self._taken())
-            self._reading.join(self._limit_seconds if not self._stop.is_set() else 0)
-            if self._reading.is_alive() and self._error is None:
+            hashed = self._asked_columns()
+            reading = threading.Thread(target=self._read_other, args=(hashed,), name=READING, daemon=True)
+            reading.start()
+            self._digest(self._taken(), hashed, self._given)
+            reading.join(self._limit_seconds if not self._stop.is_set() else 0)
+            if reading.is_alive() and self._error is None:
                 self._error = f"the other arm took longer than the reader by more than {self._limit_seconds:g} s"
         except Exception as error:
             self._error = f"{type(error).__name__}: {error}"
@@ -192,22 +218,30 @@ class Comparison:
         while (batch := self._queue.get()) is not None:
             yield batch
 
-    def _read_other(self) -> None:
+    def _read_other(self, hashed: Hashed) -> None:
         """Read and hash what the other arm has. That it can't be read is told, and is no difference."""
         try:
             begun = self._clock.monotonic()
             rows = self._open_other()
             self._other.seconds = self._clock.monotonic() - begun
-            self._other.digest = self._digest(self._timed(rows, self._other))
+            self._digest(self._timed(rows, self._other), hashed, self._other)
         except Exception as error:
             self._error = f"{type(error).__name__}: {error}"
 
-    def _digest(self, batches: Iterator[pa.RecordBatch]) -> Digest:
-        found = EMPTY
+    def _digest(self, batches: Iterator[pa.RecordBatch], hashed: Hashed, side: Side) -> None:
+        whole, counted = EMPTY, EMPTY
         with self._duck.session() as connection:
+
+            def digest(schema: Schema, batch: pa.RecordBatch) -> Digest:
+                if not schema.columns:
+                    return Digest(batch.num_rows, 0, 0)
+                one = pa.RecordBatchReader.from_batches(batch.schema, [batch])
+                return digest_batches(schema, one, connection=connection)
+
             for batch in batches:
                 if self._stop.is_set():
                     break
-                one = pa.RecordBatchReader.from_batches(batch.schema, [batch])
-                found += digest_batches(self._schema, one, connection=connection)
-        return found
+                found = digest(hashed.whole, batch)
+                whole += found
+                counted += found if hashed.counted == hashed.whole else digest(hashed.counted, batch)
+        side.digest, side.counted = whole, counted

@@ -103,7 +103,7 @@ class Storage:
         scan, table = scan_of(dataset, request), table_ref(dataset)
         chosen = self.routing.choose(dataset, reader, request.arm, request.version)
         schema = schema_of(dataset, scan)
-        return self._streamed(dataset, chosen, schema, lambda place: place.arm.scan(table, place.version, scan))
+        return self._streamed(dataset, chosen, schema, lambda place: place.arm.scan(table, place.version, scan), scan)
 
     def in_place(
         self, dataset: DatasetRecord, request: ReadRequest = WHOLE, *, reader: str = "api.read"
@@ -158,7 +158,7 @@ class Storage:
             found = first_rows(place, table_ref(dataset), replace(scan, identity=True), count, positions)
             return found.select(schema.names).to_reader()
 
-        return self._streamed(dataset, chosen, schema, opened).read_all()
+        return self._streamed(dataset, chosen, schema, opened, scan).read_all()
 
     def changes(
         self, dataset: DatasetRecord, request: ChangesRequest, *, reader: str = "api.changes"
@@ -213,6 +213,7 @@ class Storage:
         chosen: Chosen,
         schema: pa.Schema,
         opened: Callable[[Place], pa.RecordBatchReader],
+        scan: Scan | None = None,
     ) -> pa.RecordBatchReader:
         """Stream what a reader asks for from where it goes, compared with another arm if it is to be."""
         if chosen.place is None:
@@ -237,6 +238,7 @@ class Storage:
                 opened,
                 still_there,
                 dataset.next_row_index if head else None,
+                scan.where.columns if scan is not None and scan.where is not None else (),
             )
         )
 

@@ -201,7 +201,7 @@ def _assemble(
     undo.callback(listener.close)
     cache = FlagCache(table, clock, listener.asked)
     routing = Routing(ledger, made, retention, cache, metrics)
-    shadow = _shadow(settings.shadow, duck, ParityChecks(database), metrics, clock)
+    shadow = _shadow(settings.shadow, duck, database, metrics, clock)
     undo.callback(shadow.close)
     storage = Storage(tree, routing, protocol, RecordedDigests(database), duck, compaction, cache, shadow)
     replication = Replication(tree, ledger, slots, routing, protocol, recovery, retention, duck, ids)
@@ -282,9 +282,9 @@ def _engine(wanted: ComputeSection, scratch: Path) -> DuckDBEngine:
     )
 
 
-def _shadow(wanted: ShadowSection, duck: Duck, parity: ParityChecks, metrics: Metrics, clock: Clock) -> Shadow:
-    sampled = Sampler(wanted.share)
-    return Shadow(duck, parity, metrics, clock, limit_seconds=wanted.limit_seconds, sampled=sampled)
+def _shadow(wanted: ShadowSection, duck: Duck, database: Database, metrics: Metrics, clock: Clock) -> Shadow:
+    parity, rules, sampled = ParityChecks(database), IgnoreRules(database), Sampler(wanted.share)
+    return Shadow(duck, parity, rules, metrics, clock, limit_seconds=wanted.limit_seconds, sampled=sampled)
 
 
 def _stages(models: Models, scratch: Path, engine: Engine) -> Stages:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -167,6 +168,43 @@ def test_a_difference_is_found_and_never_noticed_by_who_reads(
     # What is read of other columns is equal.
     mirrored.to_arrow(columns=["id"])
     assert [each.equal for each in found(shared, mirrored)] == [False, True]
+
+
+def test_a_difference_that_a_rule_accepts_counts_as_none_until_it_expires(
+    shared: lakeward.Workspace, mirrored: lakeward.Dataset, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefer(shared, mirrored, "shadow")
+    spoil(shared, mirrored)
+    until = dt.datetime.now(dt.UTC) + dt.timedelta(days=1)
+    shared.comparisons.ignore(mirrored.name, "note", reason="it is rewritten", until=until)
+    accepted = 'lakeward_shadow_reads_total{outcome="accepted",reader="api.read"}'
+    assert counted(shared, accepted, lambda: mirrored.to_arrow() and shared.storage.shadow.settle()) == 1
+    mirrored.to_arrow(columns=["note"])
+    mirrored.to_arrow(columns=["id"])
+    # A filter over that column picks other rows on each arm: nothing is known of the rest.
+    mirrored.to_arrow(where="note = 'other'")
+    checks = found(shared, mirrored)
+    assert [each.equal for each in checks] == [True, True, True, None]
+    assert [each.details.get("ignored") for each in checks] == [["note"], ["note"], None, None]
+    assert "filter asks for note" in checks[-1].details["error"]
+    assert ParityChecks(shared.database).mismatch(mirrored.record.id) is None
+    with psycopg.connect(shared.database.libpq_url) as connection:
+        connection.execute(
+            "UPDATE lakeward.ignore_rules SET until = now() WHERE dataset_id = %s", (mirrored.record.id,)
+        )
+    with caplog.at_level(logging.ERROR, "lakeward"):
+        mirrored.to_arrow()
+        check = found(shared, mirrored)[-1]
+    assert (check.equal, check.details["expired_rules"]) == (False, ["note"])
+    assert "the rule for note has expired" in caplog.text
+    shared.comparisons.ignore(mirrored.name, "note", reason="it is rewritten", until=until)
+    with psycopg.connect(shared.database.libpq_url) as connection:
+        connection.execute(
+            "DELETE FROM lakeward.dataset_rows WHERE dataset_id = %s AND data ->> 'id' = '8'", (mirrored.record.id,)
+        )
+    mirrored.to_arrow()
+    # A row that is missing is never accepted.
+    assert found(shared, mirrored)[-1].equal is False
 
 
 def test_an_arm_that_fails_is_no_difference(
