@@ -6,6 +6,7 @@
     │   ├── InvalidName                             a human name that can't be stored
     │   ├── NameTaken                               the name, or a twin of it, is in use under its parent
     │   ├── UnknownObject                           no such catalog, schema, dataset, pipeline, arm …
+    │   │   ├── DroppedObject                       it was dropped, and may come back
     │   │   └── UnknownVersion                      the dataset has no such committed version
     │   └── SchemaError                             a column, type or key declaration is refused
     ├── DataError                          exit 1   the data is refused; nothing was written
@@ -122,6 +123,10 @@ class NameTaken(UsageError):
 
 class UnknownObject(UsageError):
     """No such catalog, schema, dataset, pipeline, arm …"""
+
+
+class DroppedObject(UnknownObject):
+    """A catalog, schema or dataset that was dropped: nobody reads or writes it until it comes back."""
 
 
 class UnknownVersion(UnknownObject):

@@ -22,6 +22,7 @@ from lakeward.control.db import Database, Queries
 from lakeward.control.deciding import VERSIONLESS_KINDS, check, commit, lease_lost, record
 from lakeward.control.identifiers import TableIdentifier, resolve
 from lakeward.control.leases import Heartbeat, Owner
+from lakeward.control.objects import gone, object_of
 from lakeward.control.records import (
     ArmVersion,
     Claim,
@@ -32,7 +33,7 @@ from lakeward.control.records import (
     Unfinished,
 )
 from lakeward.control.routes import Route
-from lakeward.errors import ConflictError, Diverged
+from lakeward.errors import ConflictError, Diverged, UnknownObject
 
 QUERIES = Queries.beside(__file__)
 
@@ -66,6 +67,7 @@ class Ledger:
 
         Raises:
             Diverged: another engine moved the table; nothing is written until that is resolved.
+            DroppedObject: the dataset is dropped.
         """
         key = {"dataset_id": intent.dataset_id}
         windows = [
@@ -98,6 +100,8 @@ class Ledger:
         head, opened, parent = locked.fetchone(), opening.fetchone(), newest.fetchone()
         mirror = mirrors.fetchone() if mirrors is not None else None
         assert head is not None, "datasets are not deleted"
+        if head["drop_id"] is not None:
+            raise self._dropped(intent.dataset_id)
         if head["status"] == "diverged" and intent.kind != "adopt":
             raise Diverged(
                 f"dataset {intent.dataset} has diverged: another engine moved its Iceberg table's main branch",
@@ -130,6 +134,10 @@ class Ledger:
             arm_parent=ArmVersion(**parent) if parent is not None else None,
             mirror=_mirror(mirror),
         )
+
+    def _dropped(self, dataset_id: int) -> UnknownObject:
+        found = object_of(self._database.fetch(QUERIES["dropped"], {"dataset_id": dataset_id})[0])
+        return gone(found.level, found.path, found)
 
     # While it is open ------------------------------------------------------------------------------------------------
 

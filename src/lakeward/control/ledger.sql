@@ -6,11 +6,16 @@
 -- Waits for a decide under way, so that what it returns is the head that the new transaction starts from. Without the
 -- lock an intent could read the head just before that decide, and insert just after it, on a parent that is gone.
 -- The route is locked, too: a row that is merely joined would be the one from before the wait.
-SELECT d.head_version, d.next_row_id, d.next_row_index, d.row_count, d.status, d.slug, d.iceberg_namespace, d.iceberg_table,
+SELECT d.head_version, d.next_row_id, d.next_row_index, d.row_count, d.status, d.drop_id, d.slug, d.iceberg_namespace, d.iceberg_table,
        d.digest_high, d.digest_low,
        r.epoch, r.mode, r.primary_arm, r.mirror_arm
 FROM lakeward.datasets d JOIN lakeward.routes r ON r.dataset_id = d.id
 WHERE d.id = :dataset_id FOR NO KEY UPDATE OF d FOR SHARE OF r;
+
+-- name: dropped
+-- What a writer is told whose dataset was dropped.
+SELECT t.*, p.dropped_at, p.dropped_by, p.undo_until
+FROM lakeward.tree t LEFT JOIN lakeward.drops p ON p.id = t.drop_id WHERE t.level = 'dataset' AND t.id = :dataset_id;
 
 -- name: open
 -- Intent, sent together with `lock_dataset` and after it, so that it sees what was committed before that had its lock.
@@ -29,7 +34,7 @@ WITH opened AS (
     FROM lakeward.datasets d JOIN lakeward.routes r ON r.dataset_id = d.id,
          (SELECT coalesce(max(t.version), 0) AS version FROM lakeward.dataset_transactions t
           WHERE t.dataset_id = :dataset_id) AS newest
-    WHERE d.id = :dataset_id AND (:kind = 'adopt' OR d.status <> 'diverged')
+    WHERE d.id = :dataset_id AND d.drop_id IS NULL AND (:kind = 'adopt' OR d.status <> 'diverged')
       AND (:kind = 'adopt' OR NOT EXISTS (
             SELECT 1 FROM lakeward.dataset_transactions t
             WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.published_at IS NULL)

@@ -14,9 +14,20 @@ import sqlalchemy
 
 from lakeward.control.db import Database, Queries
 from lakeward.control.identifiers import TableIdentifier, resolve
-from lakeward.control.names import DatasetName, quote_level
+from lakeward.control.names import DatasetName, full_name, quote_level
+from lakeward.control.objects import (
+    LEVELS,
+    Drop,
+    Objects,
+    TreeObject,
+    audit,
+    drop_of,
+    gone,
+    invalid_name,
+    parse_path,
+)
 from lakeward.control.routes import ARM_MODES, ARMS_OF, Route
-from lakeward.errors import InvalidName, NameTaken, UnknownObject
+from lakeward.errors import NameTaken, UnknownObject
 from lakeward.types.schema import Schema
 
 QUERIES = Queries.beside(__file__)
@@ -41,6 +52,8 @@ class DatasetRecord:
     status: str
     created_at: datetime
     partition_by: tuple[str, ...] = ()
+    drop: Drop | None = None
+    """When it was dropped; None: it is live."""
 
     @property
     def name(self) -> str:
@@ -66,15 +79,18 @@ class Tree:
         rows = database.fetch(QUERIES["workspace"], {"name": workspace})
         # Two first users at once: the insert of the loser returns nothing and its snapshot misses the winner's row.
         rows = rows or database.fetch(QUERIES["workspace"], {"name": workspace})
-        self._workspace = int(rows[0]["id"])
+        self.workspace = self._workspace = int(rows[0]["id"])
+        self.objects = Objects(database, self._workspace)
 
     def datasets(self) -> list[DatasetRecord]:
-        """Return every dataset, ordered by name bytewise."""
+        """Return every live dataset, ordered by name bytewise."""
         rows = self._database.fetch(QUERIES["datasets"], {"workspace": self._workspace, "id": None})
         return [_record(row) for row in rows]
 
     def find(self, name: str | DatasetName) -> DatasetRecord | None:
-        """Return the dataset of that full name (or of those slugs), or None.
+        """Return the live dataset of that full name (or of those slugs), or None.
+
+        One that was renamed is not found by a name that it had.
 
         Raises:
             InvalidName: `name` is not a full name.
@@ -95,23 +111,77 @@ class Tree:
         """Return the dataset of that full name.
 
         Raises:
-            UnknownObject: there is none, with the nearest names that there are.
+            UnknownObject: there is none, with what became of one that had this name, or the nearest names that there
+                are.
             InvalidName: `name` is not a full name.
         """
         found = self.find(name)
         if found is None:
+            self.check_unused(name)
             names = [record.name for record in self.datasets()]
             near = difflib.get_close_matches(str(name), names, n=3)
             hint = f"did you mean {', '.join(near)}?" if near else "`lakeward dataset list` shows what there is"
             raise UnknownObject(f"unknown dataset {name}", next_step=hint, dataset=str(name))
         return found
 
-    def by_id(self, dataset_id: int) -> DatasetRecord:
-        """Return the dataset of that id, as it is now."""
+    def check_unused(self, name: str | DatasetName) -> None:
+        """Refuse a name that a dataset had once: whoever would make one in passing may mean that.
+
+        A dataset that is called so now is no reason, and one that was purged is forgotten.
+
+        Raises:
+            UnknownObject: it was renamed, with its name now.
+            DroppedObject: it was dropped, with how it comes back.
+        """
+        path = DatasetName.parse(name) if isinstance(name, str) else name
+        levels = (path.catalog, path.schema, path.dataset)
+        if self.find(path) is None and (former := self.objects.former("dataset", levels)) is not None:
+            raise gone("dataset", levels, former)
+
+    def by_id(self, dataset_id: int, *, dropped: bool = False) -> DatasetRecord:
+        """Return the dataset of that id, as it is now.
+
+        Args:
+            dataset_id: which one.
+            dropped: also if it is dropped.
+
+        Raises:
+            DroppedObject: it is dropped, and `dropped` is False.
+        """
         rows = self._database.fetch(QUERIES["datasets"], {"workspace": self._workspace, "id": dataset_id})
         if not rows:
             raise UnknownObject(f"unknown dataset id {dataset_id}")
-        return _record(rows[0])
+        record = _record(rows[0])
+        if record.drop is not None and not dropped:
+            raise _dropped(record)
+        return record
+
+    def create_catalog(self, name: str, *, actor: str = "api") -> TreeObject:
+        """Make a catalog, or return the one of that name.
+
+        Args:
+            name: its name.
+            actor: who does it, for the audit log.
+
+        Raises:
+            NameTaken: a twin of it exists, which differs only in case or Unicode form.
+            InvalidName: the name can't be stored.
+        """
+        return self._create("catalog", parse_path("catalog", name), actor)
+
+    def create_schema(self, name: str, *, actor: str = "api") -> TreeObject:
+        """Make a schema, and its catalog where that is missing, or return the one of that full name.
+
+        The arguments and errors are those of `create_catalog`.
+        """
+        return self._create("schema", parse_path("schema", name), actor)
+
+    def _create(self, level: str, path: tuple[str, ...], actor: str) -> TreeObject:
+        with self._database.transaction() as connection:
+            parent = self._workspace
+            for depth, each in enumerate(LEVELS[: len(path)]):
+                parent = self._level(connection, each, parent, path[: depth + 1], actor)
+        return self.objects.get(level, path)
 
     def create_dataset(
         self,
@@ -144,14 +214,13 @@ class Tree:
         mode = mode or ARM_MODES[arm]
         primary, mirror = ARMS_OF[mode]
         with self._database.transaction() as connection:
-            catalog = self._level(connection, "catalog", self._workspace, path.catalog, path)
-            schema_id = self._level(connection, "schema", catalog, path.schema, path)
+            catalog = self._level(connection, "catalog", self._workspace, (path.catalog,), actor)
+            schema_id = self._level(connection, "schema", catalog, (path.catalog, path.schema), actor)
             dataset_id = self._insert(
                 connection,
                 "dataset",
                 schema_id,
-                path.dataset,
-                path,
+                (path.catalog, path.schema, path.dataset),
                 {
                     "columns": json.dumps(schema.to_json()),
                     "primary_key": list(schema.primary_key),
@@ -182,20 +251,26 @@ class Tree:
             )
         return self.by_id(dataset_id)
 
-    def _level(self, connection: sqlalchemy.Connection, level: str, parent: int, name: str, path: DatasetName) -> int:
+    def _level(
+        self, connection: sqlalchemy.Connection, level: str, parent: int, path: tuple[str, ...], actor: str
+    ) -> int:
         """Return the id of the catalog or schema, made if it is missing."""
-        row = connection.execute(QUERIES[f"find_{level}"], {"parent": parent, "name": name}).one_or_none()
-        return int(row.id) if row is not None else self._insert(connection, level, parent, name, path, {})
+        row = connection.execute(QUERIES[f"find_{level}"], {"parent": parent, "name": path[-1]}).one_or_none()
+        if row is not None:
+            return int(row.id)
+        made = self._insert(connection, level, parent, path, {})
+        audit(connection, actor, f"{level}.create", full_name(path), None, {"name": path[-1]})
+        return made
 
     def _insert(
         self,
         connection: sqlalchemy.Connection,
         level: str,
         parent: int,
-        name: str,
-        path: DatasetName,
+        path: tuple[str, ...],
         values: Mapping[str, object],
     ) -> int:
+        name = path[-1]
         # Two tries: a sibling that took our slug in this instant makes the first insert do nothing, and the second
         # sees it and takes the disambiguated slug.
         for _ in range(2):
@@ -204,35 +279,39 @@ class Tree:
             except sqlalchemy.exc.IntegrityError as error:
                 if not isinstance(error.orig, psycopg.errors.CheckViolation):
                     raise
-                raise InvalidName(
-                    f"{level} name {name!r} can't be stored: it is empty, over 255 bytes, padded, or has a control "
-                    "character",
-                    next_step="choose another name",
-                    name=name,
-                ) from None
+                raise invalid_name(level, name) from None
             if made is not None:
                 return int(made)
             twin = connection.execute(QUERIES["twin"], {"level": level, "parent": parent, "name": name}).one_or_none()
             if twin is not None and twin.name == name and level != "dataset":
                 return int(twin.id)
             if twin is not None:
-                raise _taken(level, name, twin.name, path)
-        raise NameTaken(f"{level} {quote_level(name)} can't be made: its slug is taken", dataset=str(path), name=name)
+                raise _taken(level, name, twin.name, full_name(path))
+        raise NameTaken(
+            f"{level} {quote_level(name)} can't be made: its slug is taken", dataset=full_name(path), name=name
+        )
 
 
-def _taken(level: str, name: str, twin: str, path: DatasetName) -> NameTaken:
+def _dropped(record: DatasetRecord) -> UnknownObject:
+    path = (record.path.catalog, record.path.schema, record.path.dataset)
+    return gone(
+        "dataset", path, TreeObject("dataset", (record.id,), path, record.slugs, record.created_at, record.drop)
+    )
+
+
+def _taken(level: str, name: str, twin: str, path: str) -> NameTaken:
     if twin == name:
         return NameTaken(
             f"{level} {quote_level(name)} exists already ({path})",
             next_step=f'Workspace.dataset("{path}") opens it' if level == "dataset" else None,
-            dataset=str(path),
+            dataset=path,
             name=name,
         )
     return NameTaken(
         f"{level} {quote_level(name)} can't be made: {quote_level(twin)} exists, and the two differ only in case or "
         "Unicode form",
         next_step=f"use {quote_level(twin)}, or choose another name",
-        dataset=str(path),
+        dataset=path,
         name=name,
         twin=twin,
     )
@@ -256,4 +335,5 @@ def _record(row: sqlalchemy.RowMapping) -> DatasetRecord:
         status=row["status"],
         created_at=row["created_at"],
         partition_by=tuple(row["partition_by"]),
+        drop=drop_of(row),
     )

@@ -6,13 +6,20 @@ WITH made AS (
 SELECT id FROM made UNION ALL SELECT id FROM lakeward.workspaces WHERE name = :name LIMIT 1;
 
 -- name: find_catalog
--- A catalog by its exact name, else by its slug.
-SELECT id, name FROM lakeward.catalogs
-WHERE workspace_id = :parent AND (name = :name OR slug = :name) ORDER BY name = :name DESC LIMIT 1;
+-- A live catalog by its exact name, else by its slug, unless that is a name that it had before. Locked, so that it is not
+-- dropped while something is made in it.
+SELECT t.id, t.name FROM lakeward.catalogs t
+WHERE t.workspace_id = :parent AND t.drop_id IS NULL
+  AND (t.name = :name OR (t.slug = :name AND NOT EXISTS (
+        SELECT 1 FROM lakeward.old_names o WHERE o.level = 'catalog' AND o.object_id = t.id AND o.name = :name)))
+ORDER BY t.name = :name DESC LIMIT 1 FOR SHARE OF t;
 
 -- name: find_schema
-SELECT id, name FROM lakeward.schemas
-WHERE catalog_id = :parent AND (name = :name OR slug = :name) ORDER BY name = :name DESC LIMIT 1;
+SELECT t.id, t.name FROM lakeward.schemas t
+WHERE t.catalog_id = :parent AND t.drop_id IS NULL
+  AND (t.name = :name OR (t.slug = :name AND NOT EXISTS (
+        SELECT 1 FROM lakeward.old_names o WHERE o.level = 'schema' AND o.object_id = t.id AND o.name = :name)))
+ORDER BY t.name = :name DESC LIMIT 1 FOR SHARE OF t;
 
 -- name: add_catalog
 INSERT INTO lakeward.catalogs (workspace_id, name) VALUES (:parent, :name) ON CONFLICT DO NOTHING RETURNING id;
@@ -33,40 +40,53 @@ INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
 VALUES (:actor, :action, :subject, CAST(:before AS jsonb), CAST(:after AS jsonb));
 
 -- name: twin
--- The sibling whose name is the given one or differs only in case or Unicode form, whatever the level.
-SELECT id, name FROM lakeward.datasets WHERE :level = 'dataset' AND schema_id = :parent AND name_key = lakeward.name_key(:name)
-UNION ALL
-SELECT id, name FROM lakeward.schemas WHERE :level = 'schema' AND catalog_id = :parent AND name_key = lakeward.name_key(:name)
-UNION ALL
-SELECT id, name FROM lakeward.catalogs WHERE :level = 'catalog' AND workspace_id = :parent AND name_key = lakeward.name_key(:name);
+-- The live sibling whose name is the given one or differs only in case or Unicode form, whatever the level.
+SELECT t.id, t.name FROM lakeward.tree t
+WHERE t.level = :level AND t.parent_id = :parent AND t.drop_id IS NULL AND t.name_key = lakeward.name_key(:name);
 
 -- name: datasets
--- Every dataset with its route; `:id` narrows to one.
+-- Every live dataset with its route; `:id` narrows to one, dropped or not.
 SELECT d.id, d.uid, c.name AS catalog, s.name AS schema, d.name, c.slug AS catalog_slug, s.slug AS schema_slug, d.slug,
        d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.iceberg_table, d.head_version, d.row_count, d.digest_high, d.digest_low,
-       d.next_row_id, d.next_row_index, d.status, d.created_at, r.mode, r.primary_arm, r.mirror_arm, r.epoch
+       d.next_row_id, d.next_row_index, d.status, d.created_at, r.mode, r.primary_arm, r.mirror_arm, r.epoch,
+       d.drop_id, p.dropped_at, p.dropped_by, p.undo_until
 FROM lakeward.datasets d
 JOIN lakeward.schemas s ON s.id = d.schema_id
 JOIN lakeward.catalogs c ON c.id = s.catalog_id
 JOIN lakeward.routes r ON r.dataset_id = d.id
-WHERE c.workspace_id = :workspace AND (CAST(:id AS bigint) IS NULL OR d.id = :id)
+LEFT JOIN lakeward.drops p ON p.id = d.drop_id
+WHERE c.workspace_id = :workspace AND CASE WHEN CAST(:id AS bigint) IS NULL THEN d.drop_id IS NULL ELSE d.id = :id END
 ORDER BY c.name COLLATE "C", s.name COLLATE "C", d.name COLLATE "C";
 
 -- name: find_dataset
 -- Level by level, as when one is made: the catalog of that exact name, else of that slug; in it the schema; in it the dataset.
+-- Live ones only, and not by a slug that is a name which it had before.
 WITH catalog AS (
-    SELECT id FROM lakeward.catalogs
-    WHERE workspace_id = :workspace AND (name = :catalog OR slug = :catalog) ORDER BY name = :catalog DESC LIMIT 1
+    SELECT c.id FROM lakeward.catalogs c
+    WHERE c.workspace_id = :workspace AND c.drop_id IS NULL
+      AND (c.name = :catalog OR (c.slug = :catalog AND NOT EXISTS (
+            SELECT 1 FROM lakeward.old_names o WHERE o.level = 'catalog' AND o.object_id = c.id AND o.name = :catalog)))
+    ORDER BY c.name = :catalog DESC LIMIT 1
 ), schema AS (
     SELECT s.id FROM lakeward.schemas s JOIN catalog c ON c.id = s.catalog_id
-    WHERE s.name = :schema OR s.slug = :schema ORDER BY s.name = :schema DESC LIMIT 1
+    WHERE s.drop_id IS NULL
+      AND (s.name = :schema OR (s.slug = :schema AND NOT EXISTS (
+            SELECT 1 FROM lakeward.old_names o WHERE o.level = 'schema' AND o.object_id = s.id AND o.name = :schema)))
+    ORDER BY s.name = :schema DESC LIMIT 1
+), dataset AS (
+    SELECT d.id FROM lakeward.datasets d JOIN schema s ON s.id = d.schema_id
+    WHERE d.drop_id IS NULL
+      AND (d.name = :dataset OR (d.slug = :dataset AND NOT EXISTS (
+            SELECT 1 FROM lakeward.old_names o WHERE o.level = 'dataset' AND o.object_id = d.id AND o.name = :dataset)))
+    ORDER BY d.name = :dataset DESC LIMIT 1
 )
 SELECT d.id, d.uid, c.name AS catalog, s.name AS schema, d.name, c.slug AS catalog_slug, s.slug AS schema_slug, d.slug,
        d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.iceberg_table, d.head_version, d.row_count, d.digest_high, d.digest_low,
-       d.next_row_id, d.next_row_index, d.status, d.created_at, r.mode, r.primary_arm, r.mirror_arm, r.epoch
+       d.next_row_id, d.next_row_index, d.status, d.created_at, r.mode, r.primary_arm, r.mirror_arm, r.epoch,
+       d.drop_id, p.dropped_at, p.dropped_by, p.undo_until
 FROM lakeward.datasets d
 JOIN lakeward.schemas s ON s.id = d.schema_id
 JOIN lakeward.catalogs c ON c.id = s.catalog_id
 JOIN lakeward.routes r ON r.dataset_id = d.id
-WHERE d.id = (SELECT d.id FROM lakeward.datasets d JOIN schema s ON s.id = d.schema_id
-              WHERE d.name = :dataset OR d.slug = :dataset ORDER BY d.name = :dataset DESC LIMIT 1);
+LEFT JOIN lakeward.drops p ON p.id = d.drop_id
+WHERE d.id = (SELECT id FROM dataset);

@@ -55,7 +55,7 @@ class Recovery:
         done: list[Recovered] = []
         failed: list[StorageError] = []
         for left in self._ledger.unfinished(dataset_id):
-            record = self._tree.by_id(left.dataset_id)
+            record = self._tree.by_id(left.dataset_id, dropped=True)
             try:
                 outcome = self._abort(record, left) if left.status == "open" else self._publish_again(record, left)
             except StorageError as error:

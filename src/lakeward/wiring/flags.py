@@ -175,7 +175,7 @@ class Flags:
             states += [
                 _state(flag, "dataset", READERS[flag.name].about, names[flag.dataset_id])
                 for flag in flags.values()
-                if flag.dataset_id is not None and flag.name in READERS
+                if flag.dataset_id in names and flag.name in READERS
             ]
         return tuple(states)
 

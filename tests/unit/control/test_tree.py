@@ -285,7 +285,9 @@ def test_new_dataset_has_its_route_and_a_line_in_the_audit_log(
     assert (made.head_version, made.row_count, made.iceberg_namespace, made.status) == (0, 0, None, "ok")
     assert made.schema == SCHEMA
     assert rows(database, "SELECT actor, action, subject FROM lakeward.audit_log") == [
-        ("ann", "dataset.create", "main.sales.orders")
+        ("ann", "catalog.create", "main"),
+        ("ann", "schema.create", "main.sales"),
+        ("ann", "dataset.create", "main.sales.orders"),
     ]
 
 
