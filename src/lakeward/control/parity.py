@@ -12,6 +12,9 @@ from lakeward.control.db import Database, Queries
 
 QUERIES = Queries.beside(__file__)
 
+CHUNK = 10_000
+"""So many findings are forgotten in one transaction."""
+
 
 @dataclass(frozen=True)
 class ParityCheck:
@@ -97,3 +100,23 @@ class ParityChecks:
         """Return the newest finding that the arms differ; None: there is none, or all rows were found equal since."""
         rows = self._database.fetch(QUERIES["mismatch"], {"dataset_id": dataset_id})
         return ParityCheck(**rows[0]) if rows else None
+
+    def prune(self, dataset_id: int, *, keep: int, grace_seconds: float, dry_run: bool = False) -> int:
+        """Forget old findings of a dataset, and return how many. Differences that still stand are never forgotten.
+
+        Args:
+            dataset_id: of which dataset.
+            keep: so many of the newest of each kind stay.
+            grace_seconds: what is younger stays.
+            dry_run: only count them.
+        """
+        most = 0 if dry_run else CHUNK
+        key = {"dataset_id": dataset_id, "keep": keep, "grace_seconds": grace_seconds, "most": most}
+        forgotten = 0
+        while True:
+            (found,) = self._database.fetch(QUERIES["prune"], key)
+            if dry_run:
+                return int(found["outdated"])
+            forgotten += int(found["gone"])
+            if found["gone"] >= found["outdated"]:
+                return forgotten

@@ -33,3 +33,23 @@ WHERE m.dataset_id = :dataset_id AND NOT m.equal
   AND NOT EXISTS (SELECT 1 FROM lakeward.parity_checks f
                   WHERE f.dataset_id = :dataset_id AND f.kind = 'full' AND f.equal AND f.id > m.id)
 ORDER BY m.id DESC LIMIT 1;
+
+-- name: prune
+-- Removes some of the findings that are neither among the newest of their kind, nor younger than the grace, nor
+-- differences that still stand: those after which no comparison of all rows has found the arms equal. Says how many there
+-- are of them, and how many it has removed.
+WITH cut AS (
+    SELECT each.kind, (SELECT p.id FROM lakeward.parity_checks p
+                       WHERE p.dataset_id = :dataset_id AND p.kind = each.kind
+                       ORDER BY p.id DESC OFFSET CAST(:keep AS bigint) - 1 LIMIT 1) AS oldest
+    FROM (VALUES ('write'), ('read'), ('full')) AS each (kind)
+), settled AS (
+    SELECT max(id) AS id FROM lakeward.parity_checks WHERE dataset_id = :dataset_id AND kind = 'full' AND equal
+), outdated AS (
+    SELECT p.id FROM lakeward.parity_checks p JOIN cut ON cut.kind = p.kind AND p.id < cut.oldest CROSS JOIN settled
+    WHERE p.dataset_id = :dataset_id AND p.at < clock_timestamp() - CAST(:grace_seconds AS float8) * interval '1 second'
+      AND (p.equal IS DISTINCT FROM false OR p.id < settled.id)
+), gone AS (
+    DELETE FROM lakeward.parity_checks WHERE id IN (SELECT id FROM outdated LIMIT :most) RETURNING 1
+)
+SELECT (SELECT count(*) FROM outdated) AS outdated, (SELECT count(*) FROM gone) AS gone;

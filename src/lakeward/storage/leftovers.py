@@ -42,11 +42,11 @@ class Leftover:
 
     Args:
         dataset: whose; empty for what belongs to none.
-        kind: `version`, `snapshot`, `data file`, `manifest`, `metadata file`, `rows`, `table`, `model` or
-            `scratch`.
+        kind: `version`, `snapshot`, `data file`, `manifest`, `metadata file`, `rows`, `table`, `comparison`,
+            `model` or `scratch`.
         what: which one: a path, an identifier, a range of versions.
         bytes: its size on disk, where it has one of its own.
-        count: how many things it stands for; more than 1 for rows only.
+        count: how many things it stands for; more than 1 for rows and comparisons only.
     """
 
     dataset: str

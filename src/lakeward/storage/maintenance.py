@@ -7,7 +7,7 @@ For each dataset, in this order, so that whoever stops in between leaves garbage
     compact    data files that have gathered delete files, or are small, are rewritten as a version of their own
     expire     the ledger ends the versions beyond the policy; from here on no reader is sent there
     tidy       each arm removes what no version needs: snapshots, then rows and files, one by one
-    forget     the ledger drops the entries of versions that have nothing left
+    forget     the ledger drops the entries of versions that have nothing left, and old findings of comparisons
 
 Anybody may do it at any time, together with others, readers and writers.
 """
@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakeward.clock import Faults
+from lakeward.control.parity import ParityChecks
 from lakeward.control.retention import Retention
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import LakewardError, LockTimeout, UsageError
@@ -95,6 +96,8 @@ class Maintenance:
         replication: comes next.
         compaction: comes third.
         arms: by name.
+        parity: what comparisons found.
+        kept_findings: how many of those stay, of each kind.
         lease_seconds: the longest time that a silent writer keeps what it has; no grace is shorter.
         faults: called as `maintain:mirrored`, `maintain:compacted`, `maintain:expired` and `maintain:tidied` between
             the steps.
@@ -108,7 +111,9 @@ class Maintenance:
         replication: Replication,
         compaction: Compaction,
         arms: Mapping[str, StorageArm],
+        parity: ParityChecks,
         *,
+        kept_findings: int,
         lease_seconds: float,
         faults: Faults,
     ) -> None:
@@ -118,6 +123,8 @@ class Maintenance:
         self._replication = replication
         self._compaction = compaction
         self._arms = arms
+        self._parity = parity
+        self._kept_findings = kept_findings
         self._lease_seconds = lease_seconds
         self._faults = faults
 
@@ -163,6 +170,7 @@ class Maintenance:
                     count += leftover.count
                     if progress is not None:
                         progress(f"tidying {dataset.name}", count)
+                report.removed.extend(self._forget_findings(dataset, older_than, dry_run))
             except LakewardError as error:
                 log.warning("dataset %s was not maintained to the end: %s", dataset.name, error)
                 report.failures.append(Failure(dataset.name, error.message))
@@ -226,3 +234,10 @@ class Maintenance:
             if not dry_run:
                 gone = [each.version for each in task.of_arm(name) if not each.needed(grace_seconds)]
                 self._retention.forget(dataset_id, name, gone)
+
+    def _forget_findings(self, dataset: DatasetRecord, grace_seconds: float, dry_run: bool) -> Iterator[Leftover]:
+        keep = self._kept_findings
+        count = self._parity.prune(dataset.id, keep=keep, grace_seconds=grace_seconds, dry_run=dry_run)
+        if count:
+            what = f"findings older than the newest {keep:,} of a kind"
+            yield Leftover(dataset.name, "comparison", what, count=count)

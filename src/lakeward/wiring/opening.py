@@ -207,7 +207,16 @@ def _assemble(
     replication = Replication(tree, ledger, slots, routing, protocol, recovery, retention, duck, ids)
     lease = settings.ledger.lease_seconds
     maintenance = Maintenance(
-        tree, retention, recovery, replication, compaction, made, lease_seconds=lease, faults=faults
+        tree,
+        retention,
+        recovery,
+        replication,
+        compaction,
+        made,
+        ParityChecks(database),
+        kept_findings=settings.retention.comparisons,
+        lease_seconds=lease,
+        faults=faults,
     )
     flips = Flips(database, lease_seconds=lease)
     engine = _engine(settings.compute, scratch)

@@ -48,6 +48,11 @@ class RetentionSection(_Section):
     versions: int = Field(
         100, ge=1, description="how many of a dataset's newest versions are readable, at least; older ones expire"
     )
+    comparisons: int = Field(
+        1000,
+        ge=1,
+        description="how many findings of comparisons of its arms stay, of each kind, besides differences that stand",
+    )
 
 
 class StorageSection(_Section):

@@ -42,7 +42,8 @@ def maintain(
     """Rewrite worn files, expire versions, remove what is left over.
 
     Data files of Iceberg tables that are small, or have many deleted rows, are rewritten, as a version with the same
-    rows. Versions beyond the policy expire; snapshots, rows and files that no readable version needs are removed.
+    rows. Versions beyond the policy expire; snapshots, rows and files that no readable version needs are removed. Old
+    findings of comparisons are forgotten, but none of a difference that still stands.
 
     Recovery comes first, and mirrors get what they have missed. Each thing is removed by itself, never by a prefix,
     and nothing outside a dataset's own directory. Safe at any time, also in several processes at once, while others
