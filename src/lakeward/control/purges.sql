@@ -63,8 +63,10 @@ DELETE FROM lakeward.arm_versions WHERE dataset_id = :dataset_id;
 DELETE FROM lakeward.purges WHERE dataset_id = :dataset_id RETURNING begun_at;
 
 -- name: holders
--- The datasets, dropped ones too, of which an arm has something.
-SELECT DISTINCT a.dataset_id FROM lakeward.arm_versions a WHERE a.arm = :arm ORDER BY a.dataset_id;
+-- The datasets, dropped ones too, of which an arm has something; but none of which it is losing everything right now.
+SELECT DISTINCT a.dataset_id FROM lakeward.arm_versions a WHERE a.arm = :arm
+  AND NOT EXISTS (SELECT 1 FROM lakeward.purges u WHERE u.dataset_id = a.dataset_id AND u.listed_at IS NOT NULL)
+ORDER BY a.dataset_id;
 
 -- name: purged
 UPDATE lakeward.datasets SET purged_at = clock_timestamp() WHERE id = :dataset_id AND purged_at IS NULL;

@@ -24,7 +24,7 @@ from lakeward.in_place import InPlace
 from lakeward.storage.duck import Duck
 from lakeward.storage.filters import Filter
 from lakeward.storage.foreign_head import ForeignHead, Survey
-from lakeward.storage.leftovers import Gathered, Leftover, Rewriting, TidyTask
+from lakeward.storage.leftovers import Gathered, Leftover, PurgeTask, Rewriting, TidyTask
 from lakeward.storage.receiving import Receiver
 from lakeward.storage.settings import CompactionPolicy, StorageSettings
 from lakeward.storage.sides import Difference, Side, StreamedSide
@@ -241,6 +241,24 @@ class StorageArm(ABC):
         Repeating it, cut short or not, loses nothing.
         """
         return self.tidy(task)
+
+    def purge(self, task: PurgeTask) -> Iterator[Leftover]:
+        """Remove all that there is of a dropped dataset, for good; yield each thing when it is gone.
+
+        Cut short anywhere it is repeated, and goes on; at no time is there anything left that nobody knows of.
+        """
+        return self.drain(task.drained())
+
+    def end_namespace(self, slugs: tuple[str, ...]) -> str | None:
+        """Remove what there is under the name of a dropped schema or catalog, if it is empty.
+
+        Args:
+            slugs: that of the catalog, and of the schema if it is one.
+
+        Returns:
+            Why it is kept; None: there is nothing any more.
+        """
+        return None
 
     def gathered(self, dataset_id: int) -> Gathered | None:
         """Return what this process published last of a dataset, from memory; None: nothing, or the arm has no files."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from lakeward.control.retention import HeldVersion
 from lakeward.storage.table import TableRef
@@ -34,6 +35,32 @@ class TidyTask:
     def of_arm(self, arm: str) -> list[HeldVersion]:
         """Return what one arm has, by version."""
         return [each for each in self.held if each.arm == arm]
+
+
+@dataclass(frozen=True)
+class PurgeTask:
+    """One dropped dataset of which an arm is to keep nothing.
+
+    Args:
+        table: the dataset.
+        held: every version that the arm has something of; none is readable any more.
+        head_version: the newest committed version.
+        others: all other datasets that the arm has something of, dropped ones too.
+        dry_run: find, and change nothing.
+        note: is told what stays, and why.
+    """
+
+    table: TableRef
+    held: Sequence[HeldVersion]
+    head_version: int
+    others: Sequence[TableRef]
+    dry_run: bool
+    note: Callable[[str], object]
+
+    def drained(self) -> TidyTask:
+        """Return it as a dataset to be tidied, of which no version is needed."""
+        held = [replace(each, expired_seconds=math.inf) for each in self.held]
+        return TidyTask(self.table, held, self.head_version, False, 0.0, None, self.dry_run)
 
 
 @dataclass(frozen=True)

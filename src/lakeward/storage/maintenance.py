@@ -58,6 +58,10 @@ class MaintenanceReport:
     compacted: list[Rewriting] = field(default_factory=list)
     removed: list[Leftover] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    purged: list[str] = field(default_factory=list)
+    """What was dropped and is gone for good, as in `dataset main.sales.orders`."""
+    notes: list[str] = field(default_factory=list)
+    """What of it stays, or has to wait, and why."""
 
     @property
     def bytes(self) -> int:
@@ -83,6 +87,8 @@ class MaintenanceReport:
             "totals": {kind: {"count": count, "bytes": size} for kind, (count, size) in self.totals().items()},
             "bytes": self.bytes,
             "failures": [dict(vars(each)) for each in self.failures],
+            "purged": self.purged,
+            "notes": self.notes,
         }
 
 

@@ -12,6 +12,7 @@ from pyiceberg.table.metadata import TableMetadata
 from lakeward.control.identifiers import TableIdentifier
 from lakeward.control.ledger import Ledger
 from lakeward.control.moves import Relocated, Relocation
+from lakeward.control.purges import Purges
 from lakeward.control.records import ArmVersion, Claim, Counts
 from lakeward.control.retention import Retention
 from lakeward.errors import CatalogError, ConflictError, StorageError, UnknownVersion
@@ -25,7 +26,9 @@ from lakeward.storage.arms.iceberg.delta import differing
 from lakeward.storage.arms.iceberg.foreign import head_of
 from lakeward.storage.arms.iceberg.foreign_rows import ForeignRows
 from lakeward.storage.arms.iceberg.merge import Merge
+from lakeward.storage.arms.iceberg.namespaces import drop_if_empty
 from lakeward.storage.arms.iceberg.producers import ParentMoved
+from lakeward.storage.arms.iceberg.purging import Purger
 from lakeward.storage.arms.iceberg.receiver import IcebergReceiver
 from lakeward.storage.arms.iceberg.relocation import Relocator
 from lakeward.storage.arms.iceberg.replay import Replay
@@ -39,7 +42,7 @@ from lakeward.storage.extent import Extent
 from lakeward.storage.filters import Filter, quote_identifier, quote_list
 from lakeward.storage.foreign_head import ForeignHead, Survey
 from lakeward.storage.identity import IdentityCounter, with_identity
-from lakeward.storage.leftovers import Gathered, Leftover, Rewriting, TidyTask
+from lakeward.storage.leftovers import Gathered, Leftover, PurgeTask, Rewriting, TidyTask
 from lakeward.storage.receiving import Receiver
 from lakeward.storage.settings import CompactionPolicy
 from lakeward.storage.sides import Difference, Side
@@ -69,6 +72,7 @@ class IcebergArm(StorageArm):
         self._foreign = ForeignRows(context.duck)
         self._adoption = Adoption(self._tables, self._foreign, context.ledger)
         self._faults = context.faults
+        self._purger = Purger(self._tables, Purges(context.database), context.settings.warehouse, context.faults)
         self._target_file_bytes = context.settings.target_file_bytes
         self._warehouse = context.settings.warehouse
         self._snapshots = Snapshots(self._tables, self._adoption, self._target_file_bytes, context.faults)
@@ -283,6 +287,14 @@ class IcebergArm(StorageArm):
     def drain(self, task: TidyTask) -> Iterator[Leftover]:
         """Empty `main`. Files stay for the grace of `maintain`, which then removes them and the table, if unused."""
         return Upkeep(self._tables, self._retention, self._faults).drain(task)
+
+    def purge(self, task: PurgeTask) -> Iterator[Leftover]:
+        """Take the table out of the catalog, then remove each file that it named."""
+        return self._purger.purge(task)
+
+    def end_namespace(self, slugs: tuple[str, ...]) -> str | None:
+        """Drop the namespace of that name, if nothing is in it."""
+        return drop_if_empty(self._tables.catalog, slugs)
 
     def _compact(self, task: WriteTask, policy: CompactionPolicy) -> Prepared | NothingToWrite:
         """Rewrite files of the head, if the arm holds that."""

@@ -70,11 +70,12 @@ def removable(metadata: TableMetadata, table: TableRef, up_to: int, held: Sequen
     return [
         snapshot.snapshot_id
         for snapshot in metadata.snapshots
-        if snapshot.snapshot_id not in kept and (snapshot.snapshot_id in ended or _is_ours(snapshot, table, up_to))
+        if snapshot.snapshot_id not in kept and (snapshot.snapshot_id in ended or is_ours(snapshot, table, up_to))
     ]
 
 
-def _is_ours(snapshot: Snapshot, table: TableRef, up_to: int) -> bool:
+def is_ours(snapshot: Snapshot, table: TableRef, up_to: int) -> bool:
+    """Say whether a snapshot says that it is of one of the dataset's versions up to this one."""
     summary = snapshot.summary
     if summary is None or summary.get(DATASET_PROPERTY) != str(table.uid):
         return False
@@ -137,7 +138,7 @@ class Upkeep:
             head = loaded.current_snapshot()
             if head is None or (head.summary is not None and head.summary.get(VERSION_PROPERTY) == "0"):
                 return False
-            if head.snapshot_id not in published and not _is_ours(head, table, task.head_version):
+            if head.snapshot_id not in published and not is_ours(head, table, task.head_version):
                 raise Diverged(
                     f"the Iceberg table {'.'.join(loaded.name())} of dataset {table.name} holds rows of another engine",
                     safe="they were not touched",
@@ -264,7 +265,7 @@ def _holds_all(loaded: Table, table: TableRef, held: Iterable[HeldVersion]) -> b
 
 def _is_empty(found: Table, table: TableRef) -> bool:
     """Say whether a table holds only what our own first writes, all aborted, left in it."""
-    return all(_is_ours(snapshot, table, 1 << 62) for snapshot in found.metadata.snapshots)
+    return all(is_ours(snapshot, table, 1 << 62) for snapshot in found.metadata.snapshots)
 
 
 def _own_root(location: str, table: TableRef) -> Path | None:

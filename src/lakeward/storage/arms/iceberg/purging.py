@@ -1,0 +1,231 @@
+"""Removes the tables of dropped datasets that can't come back: the catalog's entry, then each file that it named.
+
+    list    every file that goes is noted in Postgres, before anything is removed
+    entry   the catalog forgets the table; it is never asked to remove files
+    files   one by one, and each is looked at again before it goes
+    empty   the directories in which nothing is left
+
+A file goes only if the table itself names it, it lies in the table's own directory once links are resolved, and no
+other dataset's table names it. A table whose directory is not in the warehouse came under its dataset as it was: nothing
+of it is removed, and all that ends is that it says whose it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pyiceberg.table import Table
+
+from lakeward.clock import Faults
+from lakeward.control.purges import DoomedFile, Purges
+from lakeward.errors import CatalogError, Diverged
+from lakeward.storage.arms.iceberg.deletes import local_path
+from lakeward.storage.arms.iceberg.named_files import named_files
+from lakeward.storage.arms.iceberg.tables import DATASET_PROPERTY, Tables
+from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
+from lakeward.storage.arms.iceberg.upkeep import is_ours
+from lakeward.storage.leftovers import Leftover, PurgeTask
+from lakeward.storage.table import TableRef
+
+log = logging.getLogger("lakeward.maintenance")
+
+
+class Purger:
+    """Purges Iceberg tables.
+
+    Args:
+        tables: finds them, and knows the catalog.
+        purges: takes note of what is to go.
+        warehouse: the directory in which our tables are.
+        faults: called as `purge:listed`, `purge:entry`, `purge:file` and `purge:emptied`.
+    """
+
+    def __init__(self, tables: Tables, purges: Purges, warehouse: Path, faults: Faults) -> None:
+        self._tables = tables
+        self._purges = purges
+        self._warehouse = warehouse
+        self._faults = faults
+        self._elsewhere: dict[str, frozenset[Path]] = {}
+
+    def purge(self, task: PurgeTask) -> Iterator[Leftover]:
+        """Remove what there is of a dataset, and yield each thing when it is gone; in a dry run, that would go.
+
+        Raises:
+            CatalogError: the catalog does not answer, or does not have a table that the ledger knows of.
+            Diverged: another engine has written to the table since it was dropped.
+        """
+        dataset_id = task.table.dataset_id
+        listed = self._purges.listed(dataset_id)
+        if listed is None:
+            found = self._found(task)
+            root = self._root(task, found)
+            files = self._doomed(task, found, root) if found is not None and root is not None else iter(())
+            if task.dry_run:
+                yield from (_leftover(task, file) for file in files)
+                if found is not None and root is not None:
+                    yield Leftover(task.table.name, "table", ".".join(found.name()))
+                return
+            with catalog_errors(f"dataset {task.table.name}"):
+                self._purges.list_files(dataset_id, str(root) if root is not None else None, files)
+            self._faults.at("purge:listed")
+            listed = self._purges.listed(dataset_id)
+            assert listed is not None, "it was begun, and only its end takes that back"
+        if task.dry_run:
+            yield from (_leftover(task, file) for file in self._purges.files(dataset_id))
+            return
+        yield from self._forget_entry(task, Path(listed.location) if listed.location is not None else None)
+        self._faults.at("purge:entry")
+        if listed.location is not None:
+            yield from self._files(task, Path(listed.location))
+
+    def _found(self, task: PurgeTask) -> Table | None:
+        """Return the table; None if there is none and the ledger knows of none."""
+        found = self._tables.load(task.table) if task.held else self._tables.find(task.table)
+        if found is None:
+            return None
+        published = {each.snapshot_id for each in task.held}
+        head = found.current_snapshot()
+        if head is not None and head.snapshot_id not in published and not is_ours(head, task.table, task.head_version):
+            raise Diverged(
+                f"the Iceberg table {'.'.join(found.name())} of dataset {task.table.name}, which was dropped, holds "
+                "rows of another engine",
+                safe="nothing of it was removed",
+                next_step="take them elsewhere and set its main branch back in the catalog, then: lakeward maintain",
+                dataset=task.table.name,
+            )
+        present = {snapshot.snapshot_id for snapshot in found.metadata.snapshots}
+        if task.held and task.held[-1].snapshot_id not in present:
+            raise CatalogError(
+                f"the Iceberg table {'.'.join(found.name())} of dataset {task.table.name} does not have the snapshot "
+                f"of version {task.held[-1].version}: the catalog's answer is old, or wrong",
+                safe="nothing of it was removed",
+                dataset=task.table.name,
+            )
+        return found
+
+    def _root(self, task: PurgeTask, found: Table | None) -> Path | None:
+        """Return the table's directory, links resolved; None if it is not one in the warehouse."""
+        if found is None:
+            return None
+        root, warehouse = _place(found.location()), Path(os.path.realpath(self._warehouse))
+        if root != warehouse and root.is_relative_to(warehouse):
+            return root
+        task.note(
+            f"dataset {task.table.name}: its table {'.'.join(found.name())} at {found.location()} is not in the "
+            "warehouse: it stays in the catalog with all its files, and says no more whose it is"
+        )
+        return None
+
+    def _doomed(self, task: PurgeTask, found: Table, root: Path) -> Iterator[DoomedFile]:
+        """Yield the files that may go."""
+        claimed = self._claimed(root, task.others)
+        for file in named_files(found):
+            place = _place(file.path)
+            if not _within(place, root):
+                task.note(f"{file.path}, which dataset {task.table.name} names, is not in its own directory, and stays")
+            elif place in claimed:
+                task.note(f"{file.path}, which dataset {task.table.name} names, is in use by another one, and stays")
+            elif place.is_file():
+                yield DoomedFile(str(place), file.kind, place.stat().st_size)
+
+    def _claimed(self, root: Path, others: Sequence[TableRef]) -> frozenset[Path]:
+        """Return the files in a directory that other datasets' tables name."""
+        found: set[Path] = set()
+        for other in others:
+            loaded = self._tables.load(other)
+            own = _place(loaded.location())
+            if own == root or _within(own, root) or _within(root, own):
+                found.update(_place(each.path) for each in named_files(loaded))
+            else:
+                found |= self._outside(loaded, own)
+        return frozenset(path for path in found if _within(path, root))
+
+    def _outside(self, loaded: Table, own: Path) -> frozenset[Path]:
+        """Return the files that a table names outside its own directory, remembered for as long as it stays the same.
+
+        Those that we write are all inside; other engines may have added others.
+        """
+        key = loaded.metadata_location
+        if key not in self._elsewhere:
+            places = (_place(each.path) for each in named_files(loaded))
+            self._elsewhere[key] = frozenset(place for place in places if not _within(place, own))
+        return self._elsewhere[key]
+
+    def _forget_entry(self, task: PurgeTask, root: Path | None) -> Iterator[Leftover]:
+        """Take the table out of the catalog; or, if it is not ours to remove, its word that it is the dataset's."""
+        found = self._tables.find(task.table)
+        if found is None:
+            return
+        if root is None:
+            self._let_go(task.table)
+            return
+        if _place(found.location()) != root:
+            raise CatalogError(
+                f"the Iceberg table {'.'.join(found.name())} of dataset {task.table.name} was at {root} when its files "
+                f"were listed, and is at {found.location()} now",
+                safe="nothing of it was removed",
+                dataset=task.table.name,
+            )
+        self._tables.drop(found)
+        if self._tables.find(task.table) is not None:
+            raise CatalogError(
+                f"dataset {task.table.name}: the catalog dropped its table {'.'.join(found.name())}, and still has it",
+                safe="no file of it was removed",
+                next_step="lakeward maintain",
+                dataset=task.table.name,
+            )
+        yield Leftover(task.table.name, "table", ".".join(found.name()))
+
+    def _let_go(self, table: TableRef) -> None:
+        def attempt() -> None:
+            found = self._tables.find(table)
+            if found is not None:
+                with found.transaction() as transaction:
+                    transaction.remove_properties(DATASET_PROPERTY)
+
+        settle(f"dataset {table.name}", attempt)
+
+    def _files(self, task: PurgeTask, root: Path) -> Iterator[Leftover]:
+        """Remove the files that were listed, and the directories that are empty then."""
+        for file in self._purges.files(task.table.dataset_id):
+            self._faults.at("purge:file")
+            place = Path(file.path)
+            # The list is a day's old, perhaps: links may have come.
+            if _place(file.path) != place or not _within(place, root):
+                task.note(f"{file.path} of dataset {task.table.name} is not in its own directory any more, and stays")
+            else:
+                with catalog_errors(f"dataset {task.table.name}"):
+                    place.unlink(missing_ok=True)
+                yield _leftover(task, file)
+            self._purges.forget_file(task.table.dataset_id, file)
+        self._faults.at("purge:emptied")
+        left = _empty(root)
+        if left:
+            task.note(f"{root} of dataset {task.table.name}: {left:,} files in it are named by no table, and stay")
+
+
+def _place(uri: str) -> Path:
+    """Return the place of a file or directory on this machine, links resolved."""
+    return Path(os.path.realpath(local_path(uri)))
+
+
+def _within(place: Path, root: Path) -> bool:
+    """Say whether a place is in a directory, however deep; it is not in one whose name only begins like its own."""
+    return place != root and place.is_relative_to(root)
+
+
+def _empty(root: Path) -> int:
+    """Remove the empty directories in a directory, and it, too; return how many files are left in it."""
+    left = 0
+    for directory, _, names in os.walk(root, topdown=False):
+        left += len(names)
+        if not os.listdir(directory):
+            os.rmdir(directory)
+    return left
+
+
+def _leftover(task: PurgeTask, file: DoomedFile) -> Leftover:
+    return Leftover(task.table.name, file.kind, file.path, file.bytes)
