@@ -13,7 +13,7 @@ import pytest
 import lakeward
 from lakeward.errors import ValueRefused
 from lakeward.storage.arms.iceberg import files
-from lakeward.storage.arms.iceberg.deletes import local_path
+from lakeward.storage.arms.iceberg.stores.local_store import local_path
 from lakeward.testing import InMemoryArm
 from lakeward.types.digest import digest_batches
 from support.arms import ArmUnderTest, iceberg_table

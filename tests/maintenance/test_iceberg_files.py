@@ -10,7 +10,8 @@ import pytest
 
 import lakeward
 from lakeward.errors import EmptyReplace, StorageError
-from lakeward.storage.arms.iceberg.upkeep import _own_root
+from lakeward.storage.arms.iceberg.stores.local_store import LocalStore
+from lakeward.storage.arms.iceberg.upkeep import own_root
 from lakeward.storage.table import table_ref
 from lakeward.testing import raise_at
 from support.ledger import intent_on
@@ -69,7 +70,9 @@ def test_g02_files_of_a_dataset_whose_name_begins_alike_stay(past: MakePast) -> 
         each.assert_readable([1, 2, 3, 4, 5, 6, 7])
 
 
-def test_s01_nothing_outside_its_own_directory_is_touched(past: MakePast, tmp_path: Path) -> None:
+def test_s01_nothing_outside_its_own_directory_is_touched(
+    past: MakePast, ws: lakeward.Workspace, tmp_path: Path
+) -> None:
     """S01: names and links must not lead out of the warehouse."""
     subject, other = past("iceberg", *HISTORY), past("iceberg", *HISTORY)
     outside = tmp_path / "precious"
@@ -84,12 +87,15 @@ def test_s01_nothing_outside_its_own_directory_is_touched(past: MakePast, tmp_pa
     assert (outside / "00000001-00000-x.parquet").read_bytes() == b"precious"
     assert (subject.root / "data" / "linked.parquet").is_symlink() and foreign.exists()
     table = table_ref(subject.dataset.record)
-    assert _own_root(f"file://{subject.root}", table) == subject.root
+    store, warehouse = LocalStore(), f"file://{ws.settings.values.warehouse}"
+    found = own_root(f"file://{subject.root}", store, table, warehouse)
+    assert found is not None and found.location == f"file://{subject.root}"
     for location in (other.root, subject.root.parent, outside, Path("/"), subject.root / ".." / other.root.name):
-        assert _own_root(f"file://{location}", table) is None
+        assert own_root(f"file://{location}", store, table, warehouse) is None
     link = tmp_path / subject.root.name
     link.symlink_to(subject.root)
-    assert _own_root(f"file://{link}", table) is None
+    assert own_root(f"file://{link}", store, table, f"file://{tmp_path}") is None
+    assert own_root(f"file://{subject.root}", store, table, f"file://{outside}") is None
 
 
 def test_young_files_stay_and_so_do_those_of_an_open_transaction(past: MakePast, ws: lakeward.Workspace) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from lakeward.control.db import workspace_closed
 from lakeward.errors import LakewardError, SqlError, StorageError, StorageFull
 from lakeward.storage.filters import Filter
+from lakeward.storage.remote_files import REMOTE_FILES
 from lakeward.storage.settings import StorageSettings
 from lakeward.time_limit import TimeLimit
 
@@ -62,6 +63,7 @@ class Duck:
                         "python_enable_replacements": False,
                     }
                 )
+                self._instance.register_filesystem(REMOTE_FILES)
             connection = self._instance.cursor()
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET arrow_lossless_conversion = true")
@@ -244,6 +246,9 @@ def named(error: Exception, where: Filter | None = None) -> LakewardError:
         where: the user's filter that was part of the query, if any.
     """
     text = str(error).strip()
+    failure = REMOTE_FILES.failure(text)
+    if failure is not None:
+        return failure
     if _DISK_FULL.search(text):
         return StorageFull(f"no space left: {text}", safe="nothing was made visible")
     if isinstance(error, duckdb.OutOfMemoryException) or _MEMORY.match(text):

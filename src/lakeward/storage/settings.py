@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lakeward.control.retention import DEFAULT_VERSIONS
 from lakeward.errors import SettingsError
+from lakeward.storage.warehouse import Warehouse
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class StorageSettings:
     """How the arms work.
 
     Args:
-        warehouse: the directory below which Iceberg tables are.
+        warehouse: the directory, or the place in an object store, below which Iceberg tables are.
         scratch: a directory for spilling; its contents can be deleted when no process runs.
         catalog: properties of the PyIceberg catalog; empty: a SqlCatalog in the workspace's own Postgres.
         memory_limit: what DuckDB may use for one read or write before it spills, as it writes sizes ("512MB").
@@ -60,7 +61,7 @@ class StorageSettings:
         born_in_place_by_writer: the same for writers by name, where they differ.
     """
 
-    warehouse: Path
+    warehouse: Warehouse
     scratch: Path
     catalog: Mapping[str, str] = field(default_factory=dict)
     memory_limit: str = "512MB"

@@ -51,6 +51,7 @@ from lakeward.storage.replication import Replication
 from lakeward.storage.routing import Routing
 from lakeward.storage.settings import CompactionPolicy, StorageSettings
 from lakeward.storage.shadow import Sampler, Shadow
+from lakeward.storage.warehouse import Warehouse, warehouse_at
 from lakeward.wiring.flags import Flags
 from lakeward.wiring.parts import Parts
 from lakeward.wiring.settings import (
@@ -86,7 +87,7 @@ def open_workspace(
         home: its directory: embedded Postgres, local warehouse, scratch space. None: `LAKEWARD_HOME`; not needed where
             `database_url` and `warehouse` are given.
         database_url: a Postgres (15 or newer) instead of the embedded one. None: `LAKEWARD_DATABASE_URL`.
-        warehouse: the directory of the Iceberg tables. None: `warehouse` in the home.
+        warehouse: the directory of the Iceberg tables, or `s3://bucket/prefix`. None: `warehouse` in the home.
         catalog: properties of a PyIceberg catalog, e.g. `{"type": "rest", "uri": …}`. None: one in the same Postgres.
         settings_file: a `lakeward.toml` to read besides the one in the home.
         clock: injected by tests.
@@ -172,7 +173,7 @@ def _assemble(
 ) -> Workspace:
     settings = loaded.values
     home = _prepare_home(settings)
-    warehouse = _warehouse(settings, home)
+    warehouse = warehouse_of(settings, home)
     database = _database(settings, home, undo)
     migrate(database)
     tree = Tree(database)
@@ -267,7 +268,7 @@ def _scratch(home: Path | None, undo: ExitStack) -> Path:
     return scratch
 
 
-def _storage_settings(settings: Settings, warehouse: Path, scratch: Path) -> StorageSettings:
+def _storage_settings(settings: Settings, warehouse: Warehouse, scratch: Path) -> StorageSettings:
     return StorageSettings(
         warehouse=warehouse,
         scratch=scratch,
@@ -351,20 +352,16 @@ def _database(settings: Settings, home: Path | None, undo: ExitStack) -> Databas
     return database
 
 
-def _warehouse(settings: Settings, home: Path | None) -> Path:
-    if settings.warehouse is None:
-        assert home is not None
-        return home / "warehouse"
-    text = settings.warehouse.removeprefix("file://")
-    scheme, separator, _ = text.partition("://")
-    if separator:
-        raise SettingsError(
-            # Only its scheme: the rest can hold a key.
-            f"the warehouse at {scheme}:// is not a local directory; other stores are not supported yet",
-            next_step="set LAKEWARD_WAREHOUSE to a directory",
-            setting="warehouse",
-        )
-    return Path(text).expanduser().resolve()
+def warehouse_of(settings: Settings, home: Path | None) -> Warehouse:
+    """Return where the Iceberg tables are: where the setting says, or else in the home.
+
+    Raises:
+        SettingsError: the setting names no such place.
+    """
+    if settings.warehouse is not None:
+        return warehouse_at(settings.warehouse)
+    assert home is not None, "a workspace without a home names its warehouse"
+    return home / "warehouse"
 
 
 def _once(close: Callable[[], None]) -> Callable[[], None]:

@@ -14,7 +14,7 @@ from lakeward.control.records import ArmVersion
 from lakeward.storage.arm import Scan
 from lakeward.storage.arms.iceberg import IcebergArm
 from lakeward.storage.arms.iceberg.delta import FileSide, differing
-from lakeward.storage.arms.iceberg.scans import local_path, plan
+from lakeward.storage.arms.iceberg.scans import plan
 from lakeward.storage.changes import Wanted, compared
 from lakeward.storage.table import TableRef, table_ref
 from unit.storage.test_position_deletes import delete_positions
@@ -84,7 +84,7 @@ def read(*sides: FileSide) -> list[list[str]]:
 
 def test_only_files_that_were_added_are_read(subject: Subject) -> None:
     first, second, third = subject.snapshots
-    files = [local_path(path) for path in subject.paths]
+    files = list(subject.paths)
     assert read(*subject.sides(first, third)) == [[], sorted(files[1:])]
     assert read(*subject.sides(second, third)) == [[], files[2:]]
     assert read(*subject.sides(third, third)) == [[], []]
@@ -97,7 +97,7 @@ def test_of_files_that_both_have_only_rows_are_read_that_one_has_deleted(subject
     deleted = [subject.snapshots[-1]]
     for file, *positions in ((0, 3, 4), (2, 0), (0, 4, 9)):
         deleted.append(subject.delete(file, *positions))
-    files = [local_path(path) for path in subject.paths]
+    files = list(subject.paths)
     assert read(*subject.sides(deleted[0], deleted[1])) == [[files[0]], []]
     assert read(*subject.sides(deleted[1], deleted[2])) == [[files[2]], []]
     assert read(*subject.sides(deleted[0], deleted[3])) == [sorted([files[0], files[2]]), []]

@@ -19,8 +19,8 @@ from lakeward.control.records import ArmVersion, OpenTransaction
 from lakeward.storage.arm import Prepared, Scan, WriteTask
 from lakeward.storage.arms.iceberg import deletes, merge
 from lakeward.storage.arms.iceberg.comparing import PIECE_ROWS, Part, parts_of
-from lakeward.storage.arms.iceberg.deletes import local_path
 from lakeward.storage.arms.iceberg.scans import live_rows
+from lakeward.storage.arms.iceberg.stores.local_store import local_path
 from lakeward.storage.table import TableRef
 from lakeward.types.logical import parse_type
 from lakeward.types.schema import Column, Schema

@@ -22,7 +22,7 @@ from pyiceberg.types import LongType
 import lakeward
 from lakeward.errors import DataError, NameTaken, SchemaError
 from lakeward.storage.arms.iceberg import files
-from lakeward.storage.arms.iceberg.deletes import local_path
+from lakeward.storage.arms.iceberg.stores.local_store import local_path
 from lakeward.types.partitioning import TRANSFORMS, WITH_NUMBER
 from support.other_engine import OtherEngine
 

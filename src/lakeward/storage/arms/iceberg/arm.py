@@ -21,7 +21,6 @@ from lakeward.storage.arm import ArmContext, NothingToWrite, Prepared, Scan, Sto
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.adoption import Adoption
 from lakeward.storage.arms.iceberg.compaction import Compactor, extent, gathered, rewritten
-from lakeward.storage.arms.iceberg.deletes import local_path
 from lakeward.storage.arms.iceberg.delta import differing
 from lakeward.storage.arms.iceberg.foreign import head_of
 from lakeward.storage.arms.iceberg.foreign_rows import ForeignRows
@@ -32,7 +31,7 @@ from lakeward.storage.arms.iceberg.purging import Purger
 from lakeward.storage.arms.iceberg.receiver import IcebergReceiver
 from lakeward.storage.arms.iceberg.relocation import Relocator
 from lakeward.storage.arms.iceberg.replay import Replay
-from lakeward.storage.arms.iceberg.scans import DELETED_ROWS, PATTERN, FileScan, plan
+from lakeward.storage.arms.iceberg.scans import DELETED_ROWS, FileScan, plan
 from lakeward.storage.arms.iceberg.snapshots import Snapshots
 from lakeward.storage.arms.iceberg.tables import Tables
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
@@ -74,7 +73,6 @@ class IcebergArm(StorageArm):
         self._faults = context.faults
         self._purger = Purger(self._tables, Purges(context.database), context.settings.warehouse, context.faults)
         self._target_file_bytes = context.settings.target_file_bytes
-        self._warehouse = context.settings.warehouse
         self._snapshots = Snapshots(self._tables, self._adoption, self._target_file_bytes, context.faults)
         self._retention = Retention(context.database, context.settings.retained_versions)
         self._compactor = Compactor(context.duck, context.faults)
@@ -190,14 +188,12 @@ class IcebergArm(StorageArm):
         return self._duck.stream(files.sql, target, files.tables, scan.where)
 
     def in_place(self, table: TableRef, version: ArmVersion, scan: Scan) -> InPlace | None:
-        """Name the data files of one snapshot; no engine takes one whose path looks like a pattern."""
+        """Name the data files of one snapshot, if the store lets others open them."""
         files = self._selected(table, version, scan, f"{DELETED_ROWS}_{uuid.uuid4().hex}")
         if files is None:
             return None
-        paths = tuple(local_path(task.file.file_path) for task in files.tasks)
-        if any(character in path for path in paths for character in PATTERN):
-            return None
-        return InPlace(files.sql, paths, files.tables)
+        paths = [files.store.in_place(task.file.file_path) for task in files.tasks]
+        return InPlace(files.sql, tuple(filter(None, paths)), files.tables) if all(paths) else None
 
     def _selected(self, table: TableRef, version: ArmVersion, scan: Scan, deletes: str) -> FileScan | None:
         """Return the query of the rows and columns that are wanted, None if there are none; `deletes` as in `plan`."""
@@ -347,7 +343,7 @@ class IcebergArm(StorageArm):
 
     def receiver(self) -> Receiver:
         """Look ahead with what writes here."""
-        return IcebergReceiver(self._tables, self._warehouse)
+        return IcebergReceiver(self._tables)
 
     # Another engine's commits ----------------------------------------------------------------------------------------
 

@@ -14,11 +14,13 @@ import pydantic
 import requests
 from pyiceberg.catalog import _ENV_CONFIG, Catalog, CatalogType, infer_catalog_type, load_catalog
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.io import PY_IO_IMPL
 from pyiceberg.utils.config import merge_config
 from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
 
 from lakeward.errors import SettingsError
+from lakeward.storage.arms.iceberg.file_io import FILE_IO
 
 TIMEOUT_PROPERTY = "lakeward.timeout-seconds"
 """A property of REST catalogs: how long an answer may take, in seconds."""
@@ -42,6 +44,11 @@ READ_RETRIES = Retry(
 """For GET and HEAD. Failed connects are tried again for every method: nothing was sent."""
 
 
+def names_catalog(properties: Mapping[str, str]) -> bool:
+    """Say whether properties are those of a catalog, and not only of the store that our own one keeps its tables in."""
+    return not properties.keys().isdisjoint({"name", "type", "uri", "py-catalog-impl"})
+
+
 def open_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     """Open a catalog by PyIceberg's properties, those of `.pyiceberg.yaml` and its variables included.
 
@@ -50,10 +57,11 @@ def open_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     """
     try:
         known = merge_config(_ENV_CONFIG.get_catalog_config(name) or {}, cast(Any, dict(properties)))
+        known.setdefault(PY_IO_IMPL, FILE_IO)
         kind = known.get("type") or ("" if "py-catalog-impl" in known else infer_catalog_type(name, known))
         if str(getattr(kind, "value", kind)).lower() == CatalogType.REST.value and "uri" in known:
             return PatientRestCatalog(name, **cast("dict[str, str]", known))
-        return load_catalog(name, **properties)
+        return load_catalog(name, **{PY_IO_IMPL: str(known[PY_IO_IMPL])} | dict(properties))
     except (ValueError, ImportError) as error:
         if isinstance(error, requests.RequestException | pydantic.ValidationError):
             raise  # the catalog's answer is wrong, not what we asked

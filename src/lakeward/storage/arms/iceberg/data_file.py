@@ -74,6 +74,7 @@ class OpenDataFile:
         """Finish the file, and return what a manifest says of it."""
         assert self._writer is not None and self._stream is not None, "it has rows"
         self._writer.close()
+        size = self._stream.tell()
         self._stream.close()
         statistics = data_file_statistics_from_parquet_metadata(
             parquet_metadata=self._writer.writer.metadata,
@@ -92,7 +93,7 @@ class OpenDataFile:
             file_path=self.location,
             file_format=FileFormat.PARQUET,
             partition=self._partition.record,
-            file_size_in_bytes=len(self._table.io.new_input(self.location)),
+            file_size_in_bytes=size,
             sort_order_id=None,
             equality_ids=None,
             key_metadata=None,

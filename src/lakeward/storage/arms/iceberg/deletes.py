@@ -13,7 +13,6 @@ import logging
 import struct
 import uuid
 from collections.abc import Sequence
-from urllib.parse import urlparse
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,7 @@ from pyiceberg.io.pyarrow import _read_deletes
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import FileScanTask, Table
 
-from lakeward.errors import SettingsError
+from lakeward.storage.arms.iceberg.stores import Store, store_of
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 
 log = logging.getLogger("lakeward.iceberg")
@@ -44,21 +43,6 @@ _SCHEMA = pa.schema(
 _DICTIONARY = pa.schema([_SCHEMA[0].with_type(pa.dictionary(pa.int32(), pa.string())), _SCHEMA[1]])
 
 
-def local_path(uri: str) -> str:
-    """Return the path of a data file on this machine.
-
-    Raises:
-        SettingsError: it is in an object store, which this arm does not read.
-    """
-    parsed = urlparse(uri)
-    if parsed.scheme not in ("", "file"):
-        raise SettingsError(
-            f"the data file {uri} is in a store of kind {parsed.scheme!r}; the warehouse must be a local directory",
-            next_step="open the workspace with a local warehouse",
-        )
-    return uri.removeprefix("file://")
-
-
 def deleted_places(table: Table, tasks: Sequence[FileScanTask]) -> npt.NDArray[np.int64]:
     """Return the place of every deleted row, in no order; one that is deleted twice comes twice.
 
@@ -69,8 +53,11 @@ def deleted_places(table: Table, tasks: Sequence[FileScanTask]) -> npt.NDArray[n
     paths = pa.array([task.file.file_path for task in tasks], pa.string())
     numbers = {path: number for number, path in enumerate(paths.to_pylist())}
     found: list[npt.NDArray[np.int64]] = []
-    for file in set(itertools.chain.from_iterable(task.delete_files for task in tasks)):
-        for path, positions in _read(table, file, paths):
+    files = set(itertools.chain.from_iterable(task.delete_files for task in tasks))
+    store = store_of(table) if files else None
+    for file in files:
+        assert store is not None
+        for path, positions in _read(table, store, file, paths):
             # A file may name data files that are not among these, or not in the snapshot any more.
             number = numbers.get(path) if path is not None else None
             if number is not None:
@@ -86,13 +73,15 @@ def referenced_path(file: DataFile) -> str | None:
     return lower.decode() if lower is not None and lower == upper else None
 
 
-def _read(table: Table, file: DataFile, paths: pa.Array) -> list[tuple[str | None, npt.NDArray[np.int64]]]:
+def _read(
+    table: Table, store: Store, file: DataFile, paths: pa.Array
+) -> list[tuple[str | None, npt.NDArray[np.int64]]]:
     """Return positions by data file; under None, what are places already."""
     if file.file_format != FileFormat.PARQUET:
         read = _read_deletes(table.io, file)
         return [(path, array.cast(pa.int64()).to_numpy()) for path, array in read.items()]
     path = referenced_path(file)
-    with pq.ParquetFile(local_path(file.file_path), read_dictionary=["file_path"]) as source:
+    with pq.ParquetFile(store.opened(file.file_path), read_dictionary=["file_path"]) as source:
         if path is not None:
             return [(path, source.read(["pos"]).column(0).cast(pa.int64()).to_numpy())]
         rows = source.read(["file_path", "pos"])

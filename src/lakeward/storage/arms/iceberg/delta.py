@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyiceberg.table import FileScanTask, Table
 
 from lakeward.storage.arm import NEW, OLD
-from lakeward.storage.arms.iceberg.deletes import FILE_SHIFT, deleted_places, local_path
+from lakeward.storage.arms.iceberg.deletes import FILE_SHIFT, deleted_places
 from lakeward.storage.arms.iceberg.scans import files_of, select_rows
 from lakeward.storage.filters import quote_identifier
 from lakeward.storage.identity import with_identity
@@ -51,7 +51,7 @@ class FileSide(Side):
         self._name = name
         self._table = table
         self._schema = schema
-        files = [local_path(task.file.file_path) for task in (*own, *touched)]
+        files = [task.file.file_path for task in (*own, *touched)]
         self._clean = {number: files[number] for number, task in enumerate(own) if not task.delete_files}
         self._dirty = {number: files[number] for number, task in enumerate(own) if task.delete_files}
         self._deleted = deleted_places(table, own)

@@ -155,7 +155,7 @@ class ForeignRows:
             f"row_number() OVER (PARTITION BY {ROW_ID} ORDER BY equal DESC) > 1 AS repeated FROM paired) "
             "SELECT *, NOT (nulls OR repeated OR out_of_range) AS keeps, equal AND NOT repeated AS same FROM placed"
         )
-        return FileScan(sql, {**found.tables, **(mine.tables if mine is not None else {})})
+        return FileScan(sql, found.store, {**found.tables, **(mine.tables if mine is not None else {})})
 
     def _count(self, loaded: Table, table: TableRef, snapshot: int) -> int:
         found = self._scan(loaded, table, snapshot, Schema(()), "deleted_rows")

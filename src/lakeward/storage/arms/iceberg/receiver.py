@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from pathlib import Path
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.schema import Schema as IcebergSchema
@@ -17,18 +13,19 @@ from lakeward.storage.arms.iceberg.tables import Tables, physical_schema
 from lakeward.storage.receiving import Ability, Receiver
 from lakeward.storage.table import TableRef
 
+WAREHOUSE = "the warehouse"
+"""What it is called in errors that are about no dataset."""
+
 
 class IcebergReceiver(Receiver):
     """Looks ahead for the Iceberg arm.
 
     Args:
         tables: finds the dataset's table, if it has one.
-        warehouse: where data files go.
     """
 
-    def __init__(self, tables: Tables, warehouse: Path) -> None:
+    def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._warehouse = warehouse
 
     def column_types(self, table: TableRef) -> dict[str, str]:
         """Read them from the table that there is, or from that which would be made."""
@@ -38,7 +35,7 @@ class IcebergReceiver(Receiver):
 
     def abilities(self, table: TableRef, size: int) -> list[Ability]:
         """Ask the catalog for the table, write a file into the warehouse, and look how much room there is."""
-        return [self._catalog(table), self._writable(), self._room(size)]
+        return [self._catalog(table), *self._warehouse(size)]
 
     def rehearse(self, table: TableRef, rows: pa.RecordBatch) -> None:
         """Write a Parquet file in memory."""
@@ -61,17 +58,17 @@ class IcebergReceiver(Receiver):
         there = f"the table {'.'.join(found.name())} is there" if found is not None else "the table will be made"
         return Ability("catalog", True, f"it answers; {there}")
 
-    def _writable(self) -> Ability:
+    def _warehouse(self, size: int) -> list[Ability]:
         try:
-            self._warehouse.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self._warehouse):
-                return Ability("warehouse", True, f"{self._warehouse} is writable")
-        except OSError as error:
-            found = f"{self._warehouse} can't be written: {error.strerror or error}"
-            return Ability("warehouse", False, found, "choose a directory that you may write to: LAKEWARD_WAREHOUSE")
+            store = self._tables.store(self._tables.warehouse, WAREHOUSE)
+        except LakewardError as error:
+            return [Ability("warehouse", False, error.message, error.next_step or "lakeward doctor")]
+        return [store.writable(self._tables.warehouse), _room(store.free_bytes(self._tables.warehouse), size)]
 
-    def _room(self, size: int) -> Ability:
-        there = next(folder for folder in (self._warehouse, *self._warehouse.parents) if folder.exists())
-        free = shutil.disk_usage(there).free
-        found = f"{free / 1e6:,.1f} MB are free, the copy has at most about {size / 1e6:,.1f} MB"
-        return Ability("disk", free > size, found, None if free > size else "free space, or choose another warehouse")
+
+def _room(free: int | None, size: int) -> Ability:
+    copy = f"the copy has at most about {size / 1e6:,.1f} MB"
+    if free is None:
+        return Ability("disk", True, f"the store does not say how much is free; {copy}")
+    found = f"{free / 1e6:,.1f} MB are free, {copy}"
+    return Ability("disk", free > size, found, None if free > size else "free space, or choose another warehouse")

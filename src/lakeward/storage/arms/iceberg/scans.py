@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,15 +16,15 @@ from pyiceberg.expressions import (
     LessThan,
     LessThanOrEqual,
 )
-from pyiceberg.io.pyarrow import _read_all_delete_files
 from pyiceberg.schema import Schema as IcebergSchema
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.snapshots import Snapshot
 
 from lakeward.storage.arm import Scan
-from lakeward.storage.arms.iceberg.deletes import FILE_SHIFT, deleted_places, local_path
+from lakeward.storage.arms.iceberg.deletes import FILE_SHIFT, deleted_places
 from lakeward.storage.arms.iceberg.file_names import file_schema, type_in_files, under_table_names
 from lakeward.storage.arms.iceberg.known_files import KnownFiles
+from lakeward.storage.arms.iceberg.stores import Store, store_of
 from lakeward.storage.filters import quote_identifier
 from lakeward.types.logical import LogicalType, StructType
 from lakeward.types.schema import CREATED_AT, FLOAT_KINDS, IDENTITY_COLUMNS, VERSION, Schema
@@ -34,9 +34,6 @@ DELETED_ROWS = "deleted_rows"
 
 PLACE = f"((CAST(t.file_index AS BIGINT) << {FILE_SHIFT}) | t.file_row_number)"
 """DuckDB's expression of a row's place among several files, see `deletes`."""
-
-PATTERN = "[*?"
-"""Characters of a path by which DuckDB takes it for a pattern."""
 
 _KNOWN = KnownFiles()
 
@@ -51,9 +48,10 @@ _COMPARISONS: dict[str, Callable[..., BooleanExpression]] = {
 
 @dataclass(frozen=True)
 class FileScan:
-    """A DuckDB query over data files, and the Arrow tables that it reads besides."""
+    """A DuckDB query over data files in a store, and the Arrow tables that it reads besides."""
 
     sql: str
+    store: Store
     tables: dict[str, pa.Table]
     tasks: tuple[FileScanTask, ...] = ()
     """The data files that it reads, in the order of their numbers."""
@@ -124,14 +122,16 @@ def live_rows(
     parts = [_rows_of(table, dirty, schema, columns, 0 if places else None, join)]
     if clean:
         parts.append(_rows_of(table, clean, schema, columns, len(dirty) if places else None))
-    return FileScan(" UNION ALL ".join(parts), {deletes: pa.table({"place": deleted})}, (*dirty, *clean))
+    return FileScan(
+        " UNION ALL ".join(parts), store_of(table), {deletes: pa.table({"place": deleted})}, (*dirty, *clean)
+    )
 
 
 def all_rows(
     table: Table, tasks: Sequence[FileScanTask], schema: Schema, columns: Iterable[str], *, places: bool = False
 ) -> FileScan:
     """Return the query of all rows of data files, deleted ones too; for the arguments see `live_rows`."""
-    return FileScan(_rows_of(table, tasks, schema, columns, 0 if places else None), {}, tuple(tasks))
+    return FileScan(_rows_of(table, tasks, schema, columns, 0 if places else None), store_of(table), {}, tuple(tasks))
 
 
 def _rows_of(
@@ -143,7 +143,7 @@ def _rows_of(
     join: str = "",
 ) -> str:
     numbers = [] if first is None else [f"CAST(t.file_index AS BIGINT) + {first} AS file", "t.file_row_number AS row"]
-    files = [local_path(task.file.file_path) for task in tasks]
+    files = [task.file.file_path for task in tasks]
     rows = sum(task.file.record_count for task in tasks)
     return select_rows(table, schema, columns, files, join, numbers, rows)
 
@@ -163,14 +163,15 @@ def select_rows(
         table: the table, under the columns of the snapshot.
         schema: the dataset's columns.
         columns: business and identity columns to read.
-        files: local paths; at least one.
+        files: the locations of at least one.
         joins: what the files' rows, `t`, are joined with; `t` then has `filename` and `file_row_number`.
         more: expressions to select besides.
         rows: how many the files have; DuckDB orders joins by it, and without it guesses from the files' sizes.
     """
     written, wanted = file_schema(table.schema()), set(columns)
     read = [_column(table, schema, name, written) for name in [*schema.names, *IDENTITY_COLUMNS] if name in wanted]
-    paths = ", ".join(_literal(_glob_free(path)) for path in files)
+    store = store_of(table)
+    paths = ", ".join(_literal(store.duckdb_path(path)) for path in files)
     # Directories like `region=EU` say nothing that the files do not.
     options = f"schema = MAP {{{', '.join(column.entry for column in read)}}}, hive_partitioning = false"
     options += ", filename = true, file_row_number = true" if joins else ""
@@ -247,35 +248,5 @@ def _has_floats(type_: LogicalType) -> bool:
     return type_.kind in FLOAT_KINDS
 
 
-def deleted_rows(table: Table, tasks: Iterable[FileScanTask]) -> pa.Table | None:
-    """Return the local path and position of every deleted row (`file`, `position`), or None if there are none."""
-    return positions_table(deleted_positions(table, tasks))
-
-
-def deleted_positions(table: Table, tasks: Iterable[FileScanTask]) -> dict[str, pa.ChunkedArray]:
-    """Return the positions of deleted rows by the local path of their file. One may come more than once."""
-    deletes = _read_all_delete_files(table.io, tasks)
-    return {
-        local_path(path): pa.chunked_array(
-            [chunk.cast(pa.int64()) for array in arrays for chunk in array.chunks], pa.int64()
-        )
-        for path, arrays in deletes.items()
-    }
-
-
-def positions_table(positions: Mapping[str, pa.ChunkedArray]) -> pa.Table | None:
-    """Return positions by file as a table of `file` and `position`, or None if there are none."""
-    if not positions:
-        return None
-    files = [pa.repeat(pa.scalar(path, pa.string()), len(each)) for path, each in positions.items()]
-    chunks = [chunk for each in positions.values() for chunk in each.chunks]
-    return pa.table({"file": pa.chunked_array(files, pa.string()), "position": pa.chunked_array(chunks, pa.int64())})
-
-
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _glob_free(path: str) -> str:
-    """Keep DuckDB from reading a path's own brackets, stars and question marks as a pattern."""
-    return "".join(f"[{character}]" if character in PATTERN else character for character in path)

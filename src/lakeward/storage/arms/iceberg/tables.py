@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import sqlalchemy
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.io import PY_IO_IMPL
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table
 
@@ -17,13 +18,16 @@ from lakeward.control.identifiers import LEGACY_NAMESPACE, TableIdentifier, home
 from lakeward.control.moves import Moves
 from lakeward.errors import CatalogError
 from lakeward.storage.arms.iceberg import branches
-from lakeward.storage.arms.iceberg.catalogs import open_catalog
+from lakeward.storage.arms.iceberg.catalogs import names_catalog, open_catalog
+from lakeward.storage.arms.iceberg.file_io import FILE_IO
 from lakeward.storage.arms.iceberg.partitions import partition_spec
+from lakeward.storage.arms.iceberg.stores import Store, store_at, store_of
 from lakeward.storage.arms.iceberg.transactions import LeanSqlCatalog
 from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
 from lakeward.storage.identity import with_identity
 from lakeward.storage.settings import StorageSettings
 from lakeward.storage.table import TableRef
+from lakeward.storage.warehouse import warehouse_uri
 from lakeward.types.table import arrow_schema
 
 CATALOG_NAME = "lakeward"
@@ -73,17 +77,31 @@ class Tables:
 
     def _open(self) -> Catalog:
         configured = dict(self._settings.catalog)
-        if configured:
+        if names_catalog(configured):
             return open_catalog(configured.pop("name", CATALOG_NAME), configured)
         with self._database.transaction() as connection:
             # Two processes that make the catalog's tables at once: the second waits here and finds them.
             connection.execute(sqlalchemy.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _CATALOG_LOCK})
-            catalog = LeanSqlCatalog(
-                CATALOG_NAME, uri=self._database.sqlalchemy_url, warehouse=warehouse_uri(self._settings)
-            )
+            place = {"uri": self._database.sqlalchemy_url, "warehouse": self.warehouse}
+            catalog = LeanSqlCatalog(CATALOG_NAME, **{PY_IO_IMPL: FILE_IO} | configured | place)
         # Ours instead of its own: one pool for the process, and no prepared statements, for transaction-mode poolers.
         catalog.use(self._database.engine, self._database.single_statements)
         return catalog
+
+    @property
+    def warehouse(self) -> str:
+        """The address of the place that all tables are made below."""
+        return warehouse_uri(self._settings.warehouse)
+
+    def store(self, location: str, what: str) -> Store:
+        """Return the store of a location of which there is no table, reached as the catalog's settings say.
+
+        Args:
+            location: the warehouse, or one in it.
+            what: names it in errors.
+        """
+        with catalog_errors(what):
+            return store_at(self.catalog._load_file_io(location=location), location, what)
 
     def load(self, table: TableRef) -> Table:
         """Load a dataset's table from where the control plane says it is, now if it was moved since the caller looked.
@@ -133,12 +151,15 @@ class Tables:
         with catalog_errors(f"dataset {table.name}"):
             try:
                 try:
-                    return self.catalog.load_table(identifier.parts)
+                    found = self.catalog.load_table(identifier.parts)
                 except FileNotFoundError:
                     # Between the catalog's answer and our look, its metadata file got too old and was deleted.
-                    return self.catalog.load_table(identifier.parts)
+                    found = self.catalog.load_table(identifier.parts)
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
+            # From here on, DuckDB reads its files by these keys, and errors name the dataset.
+            store_of(found, f"dataset {table.name}")
+            return found
 
     @staticmethod
     def owns(table: TableRef, found: Table) -> bool:
@@ -189,7 +210,7 @@ class Tables:
 
     def location(self, table: TableRef) -> str:
         """Return where a new table of this dataset keeps its files: a directory that is no other one's, ever."""
-        return f"{warehouse_uri(self._settings)}/{'/'.join(table.slugs)}-{table.uid.hex[:12]}"
+        return f"{self.warehouse}/{'/'.join(table.slugs)}-{table.uid.hex[:12]}"
 
     def drop(self, found: Table) -> None:
         """Take a table out of the catalog; its files stay. Nothing happens if it is gone already.
@@ -239,8 +260,3 @@ def physical_schema(table: TableRef) -> Schema:
     """
     unnumbered = Catalog._convert_schema_if_needed(with_identity(arrow_schema(table.schema)))
     return assign_fresh_schema_ids(unnumbered)
-
-
-def warehouse_uri(settings: StorageSettings) -> str:
-    """Return the warehouse as the URI that stands in table metadata."""
-    return f"file://{settings.warehouse}"

@@ -19,6 +19,7 @@ from pyiceberg.exceptions import ForbiddenError, NoSuchTableError, OAuthError, U
 
 from lakeward.clock import SystemClock
 from lakeward.errors import CatalogError, StorageFull
+from lakeward.storage.arms.iceberg.store_trouble import store_error
 
 PAUSES = (0.05, 0.2, 0.8)
 """Seconds before each further try: enough for a lost race and a dropped connection, not for an outage."""
@@ -100,7 +101,7 @@ def catalog_errors(what: str, *others: type[Exception]) -> Iterator[None]:
                     safe="nothing was made visible",
                     next_step="free space on the warehouse's disk, then repeat",
                 ) from error
-            raise CatalogError(
+            raise store_error(what, error) or CatalogError(
                 f"{what}: the warehouse can't be used: {error}",
                 safe="the ledger knows every committed version; what another arm holds can be read there",
                 next_step="bring the warehouse back, from a backup if it is lost",

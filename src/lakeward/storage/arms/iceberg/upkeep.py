@@ -11,12 +11,9 @@ PyIceberg doesn't know the property `gc.enabled`; other engines do, and leave ou
 from __future__ import annotations
 
 import logging
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestFile, read_manifest_list
@@ -30,7 +27,7 @@ from lakeward.clock import Faults
 from lakeward.control.retention import HeldVersion, Retention
 from lakeward.errors import Diverged
 from lakeward.storage.arms.iceberg import branches
-from lakeward.storage.arms.iceberg.deletes import local_path
+from lakeward.storage.arms.iceberg.stores import Store, StoredFile, store_of
 from lakeward.storage.arms.iceberg.tables import DATASET_PROPERTY, VERSION_PROPERTY, Tables
 from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
 from lakeward.storage.leftovers import Leftover, TidyTask
@@ -84,10 +81,17 @@ def is_ours(snapshot: Snapshot, table: TableRef, up_to: int) -> bool:
 
 
 @dataclass(frozen=True)
+class _Root:
+    """The location that is one table's alone, and the store that it is in."""
+
+    location: str
+    store: Store
+
+
+@dataclass(frozen=True)
 class _File:
-    path: Path
+    stored: StoredFile
     kind: str
-    bytes: int
 
 
 class Upkeep:
@@ -121,7 +125,8 @@ class Upkeep:
             doomed = self._expire(task)
         yield from (Leftover(table.name, "snapshot", str(snapshot)) for snapshot in doomed)
         recent = {each.snapshot_id for each in held if each.needed(task.grace_seconds)}
-        yield from self._files(task, loaded.location(), recent, frozenset(doomed) if task.dry_run else frozenset())
+        root = self._own_root(loaded.location(), store_of(loaded), table)
+        yield from self._files(task, root, recent, frozenset(doomed) if task.dry_run else frozenset())
 
     def drain(self, task: TidyTask) -> Iterator[Leftover]:
         """Empty `main`, so that the table is as one that was never written to: a later backfill goes on from there.
@@ -179,10 +184,12 @@ class Upkeep:
         """Remove the empty table of a first write that was aborted, and the files of such a one."""
         table = task.table
         found = self._tables.find(table)
-        location = self._tables.location(table)
-        if found is not None:
-            location = found.location()
-            if not (self._is_old(task, found) and _is_empty(found, table)):
+        if found is None:
+            location = self._tables.location(table)
+            root = self._own_root(location, self._tables.store(location, f"dataset {table.name}"), table)
+        else:
+            root = self._own_root(found.location(), store_of(found), table)
+            if not (self._is_old(task, found, root) and _is_empty(found, table)):
                 return
             if not task.dry_run:
                 # Nobody can begin to write the dataset while it is dropped.
@@ -192,30 +199,29 @@ class Upkeep:
                     self._faults.at("maintain:table")
                     self._tables.drop(found)
             yield Leftover(table.name, "table", ".".join(found.name()))
-        yield from self._files(task, location, None, frozenset())
+        yield from self._files(task, root, None, frozenset())
 
-    def _is_old(self, task: TidyTask, found: Table) -> bool:
-        root = _own_root(found.location(), task.table)
+    def _is_old(self, task: TidyTask, found: Table, root: _Root | None) -> bool:
         if root is None or task.open_seconds is not None:
             return False
-        try:
-            changed = Path(local_path(found.metadata_location)).stat().st_mtime
-            return _now(root) - changed >= task.grace_seconds
-        except FileNotFoundError:
-            return False
+        with catalog_errors(f"dataset {task.table.name}"):
+            changed = root.store.modified(found.metadata_location)
+            return changed is not None and root.store.now(root.location) - changed >= task.grace_seconds
+
+    def _own_root(self, location: str, store: Store, table: TableRef) -> _Root | None:
+        return own_root(location, store, table, self._tables.warehouse)
 
     def _files(
-        self, task: TidyTask, location: str, recent: set[int | None] | None, without: frozenset[int]
+        self, task: TidyTask, root: _Root | None, recent: set[int | None] | None, without: frozenset[int]
     ) -> Iterator[Leftover]:
         """Remove files that nothing names.
 
         Args:
             task: the dataset.
-            location: the table's.
+            root: where they are; None: nothing is known to be the table's alone.
             recent: snapshots that are needed, in the table's metadata or not any more; None: there is no table.
             without: snapshots in the metadata that would be gone by now if this were no dry run.
         """
-        root = _own_root(location, task.table)
         if root is None:
             return
         age = task.grace_seconds
@@ -233,21 +239,17 @@ class Upkeep:
                     return
                 needed = _named(loaded, without, [path for id_, path in lists if id_ in recent])
         for file in old:
-            if file.path.name in needed:
+            if file.stored.name in needed:
                 continue
-            if not task.dry_run and not self._remove(file, task):
+            if not task.dry_run and not self._remove(file, root, task):
                 continue
-            yield Leftover(task.table.name, file.kind, str(file.path), file.bytes)
+            yield Leftover(task.table.name, file.kind, file.stored.location, file.stored.bytes)
 
-    def _remove(self, file: _File, task: TidyTask) -> bool:
+    def _remove(self, file: _File, root: _Root, task: TidyTask) -> bool:
         """Remove a file; False if another one that tidies was faster."""
         self._faults.at("maintain:file")
         with catalog_errors(f"dataset {task.table.name}"):
-            try:
-                file.path.unlink()
-            except FileNotFoundError:
-                return False
-        return True
+            return root.store.remove(file.stored.location)
 
 
 def _holds_all(loaded: Table, table: TableRef, held: Iterable[HeldVersion]) -> bool:
@@ -268,48 +270,45 @@ def _is_empty(found: Table, table: TableRef) -> bool:
     return all(is_ours(snapshot, table, 1 << 62) for snapshot in found.metadata.snapshots)
 
 
-def _own_root(location: str, table: TableRef) -> Path | None:
-    """Return the directory that is this table's alone, or None if that can't be said of its location."""
-    root = Path(local_path(location))
-    if root.name.endswith(f"-{table.uid.hex[:12]}") and not root.is_symlink() and root.is_dir():
-        return root
-    if root.exists():
-        log.warning("dataset %s: %s is not its own directory; nothing in it is removed", table.name, root)
-    return None
+def own_root(location: str, store: Store, table: TableRef, warehouse: str) -> _Root | None:
+    """Return the place that is this table's alone, or None if that can't be said of its location.
+
+    Args:
+        location: the table's.
+        store: where that is.
+        table: the dataset, whose id the name of its own place ends with.
+        warehouse: the address of the warehouse. Nothing outside of it is ever removed.
+    """
+    named = location.rstrip("/").endswith(f"-{table.uid.hex[:12]}")
+    if not (named and store.is_below(location, warehouse)):
+        log.warning(
+            "dataset %s: %s is not its own place in the warehouse; nothing in it is removed", table.name, location
+        )
+        return None
+    return _Root(location, store) if store.is_folder(location) else None
 
 
-def _now(root: Path) -> float:
-    """Return the time by the clock that stamps files here, which may be another machine's."""
-    with tempfile.TemporaryFile(dir=root) as probe:
-        return os.fstat(probe.fileno()).st_mtime
-
-
-def _listed(root: Path, age_seconds: float) -> tuple[list[_File], list[tuple[int, Path]]]:
-    """Return old files of known kinds, and all manifest lists with their snapshots. Links don't count."""
-    now = _now(root)
+def _listed(root: _Root, age_seconds: float) -> tuple[list[_File], list[tuple[int, StoredFile]]]:
+    """Return old files of known kinds, and all manifest lists with their snapshots."""
     old: list[_File] = []
-    lists: list[tuple[int, Path]] = []
-    for directory, _, names in os.walk(root):
-        for name in names:
-            path = Path(directory, name)
-            kind = next((kind for pattern, kind in _KINDS if pattern.search(name)), None)
-            if kind is None or path.is_symlink():
-                continue
-            if match := _MANIFEST_LIST.fullmatch(name):
-                lists.append((int(match[1]), path))
-            try:
-                status = path.stat()
-            except FileNotFoundError:
-                continue
-            if now - status.st_mtime >= age_seconds:
-                old.append(_File(path, kind, status.st_size))
+    lists: list[tuple[int, StoredFile]] = []
+    found = root.store.files(root.location)
+    now = root.store.now(root.location) if found else 0.0
+    for file in found:
+        kind = next((kind for pattern, kind in _KINDS if pattern.search(file.name)), None)
+        if kind is None:
+            continue
+        if match := _MANIFEST_LIST.fullmatch(file.name):
+            lists.append((int(match[1]), file))
+        if now - file.modified >= age_seconds:
+            old.append(_File(file, kind))
     # Those that name others first, so that whoever stops in between leaves none that names what is gone.
     order = [kind for _, kind in _KINDS]
-    old.sort(key=lambda file: (order.index(file.kind), not file.path.name.startswith("snap-"), file.path))
+    old.sort(key=lambda file: (order.index(file.kind), not file.stored.name.startswith("snap-"), file.stored.location))
     return old, lists
 
 
-def _named(loaded: Table, without: frozenset[int], recent: Iterable[Path]) -> set[str]:
+def _named(loaded: Table, without: frozenset[int], recent: Iterable[StoredFile]) -> set[str]:
     """Return the names of all files that the table needs, and the given manifest lists with what they name."""
     metadata, io = loaded.metadata, loaded.io
     paths = [loaded.metadata_location]
@@ -322,10 +321,10 @@ def _named(loaded: Table, without: frozenset[int], recent: Iterable[Path]) -> se
             manifests.update({manifest.manifest_path: manifest for manifest in snapshot.manifests(io)})
     for manifest in manifests.values():
         paths += [manifest.manifest_path, *_files_of(manifest, io)]
-    for path in recent:
+    for file in recent:
         try:
-            paths.append(path.name)
-            for manifest in read_manifest_list(io.new_input(f"file://{path}")):
+            paths.append(file.location)
+            for manifest in read_manifest_list(io.new_input(file.location)):
                 if manifests.setdefault(manifest.manifest_path, manifest) is manifest:
                     paths += [manifest.manifest_path, *_files_of(manifest, io)]
         except FileNotFoundError:
