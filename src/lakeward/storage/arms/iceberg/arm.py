@@ -71,7 +71,7 @@ class IcebergArm(StorageArm):
         self._foreign = ForeignRows(context.duck)
         self._adoption = Adoption(self._tables, self._foreign, context.ledger)
         self._faults = context.faults
-        self._purger = Purger(self._tables, Purges(context.database), context.settings.warehouse, context.faults)
+        self._purger = Purger(self._tables, Purges(context.database), context.faults)
         self._target_file_bytes = context.settings.target_file_bytes
         self._snapshots = Snapshots(self._tables, self._adoption, self._target_file_bytes, context.faults)
         self._retention = Retention(context.database, context.settings.retained_versions)

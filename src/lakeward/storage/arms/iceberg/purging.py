@@ -13,17 +13,15 @@ of it is removed, and all that ends is that it says whose it is.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from pyiceberg.table import Table
 
 from lakeward.clock import Faults
 from lakeward.control.purges import DoomedFile, Purges
 from lakeward.errors import CatalogError, Diverged
-from lakeward.storage.arms.iceberg.deletes import local_path
 from lakeward.storage.arms.iceberg.named_files import named_files
+from lakeward.storage.arms.iceberg.stores import Store, store_of
 from lakeward.storage.arms.iceberg.tables import DATASET_PROPERTY, Tables
 from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
 from lakeward.storage.arms.iceberg.upkeep import is_ours
@@ -39,16 +37,14 @@ class Purger:
     Args:
         tables: finds them, and knows the catalog.
         purges: takes note of what is to go.
-        warehouse: the directory in which our tables are.
         faults: called as `purge:listed`, `purge:entry`, `purge:file` and `purge:emptied`.
     """
 
-    def __init__(self, tables: Tables, purges: Purges, warehouse: Path, faults: Faults) -> None:
+    def __init__(self, tables: Tables, purges: Purges, faults: Faults) -> None:
         self._tables = tables
         self._purges = purges
-        self._warehouse = warehouse
         self._faults = faults
-        self._elsewhere: dict[str, frozenset[Path]] = {}
+        self._elsewhere: dict[str, frozenset[str]] = {}
 
     def purge(self, task: PurgeTask) -> Iterator[Leftover]:
         """Remove what there is of a dataset, and yield each thing when it is gone; in a dry run, that would go.
@@ -69,17 +65,17 @@ class Purger:
                     yield Leftover(task.table.name, "table", ".".join(found.name()))
                 return
             with catalog_errors(f"dataset {task.table.name}"):
-                self._purges.list_files(dataset_id, str(root) if root is not None else None, files)
+                self._purges.list_files(dataset_id, root, files)
             self._faults.at("purge:listed")
             listed = self._purges.listed(dataset_id)
             assert listed is not None, "it was begun, and only its end takes that back"
         if task.dry_run:
             yield from (_leftover(task, file) for file in self._purges.files(dataset_id))
             return
-        yield from self._forget_entry(task, Path(listed.location) if listed.location is not None else None)
+        yield from self._forget_entry(task, listed.location)
         self._faults.at("purge:entry")
         if listed.location is not None:
-            yield from self._files(task, Path(listed.location))
+            yield from self._files(task, listed.location)
 
     def _found(self, task: PurgeTask) -> Table | None:
         """Return the table; None if there is none and the ledger knows of none."""
@@ -106,55 +102,57 @@ class Purger:
             )
         return found
 
-    def _root(self, task: PurgeTask, found: Table | None) -> Path | None:
+    def _root(self, task: PurgeTask, found: Table | None) -> str | None:
         """Return the table's directory, links resolved; None if it is not one in the warehouse."""
         if found is None:
             return None
-        root, warehouse = _place(found.location()), Path(os.path.realpath(self._warehouse))
-        if root != warehouse and root.is_relative_to(warehouse):
-            return root
+        store = store_of(found)
+        if store.is_below(found.location(), self._tables.warehouse):
+            return store.resolved(found.location())
         task.note(
             f"dataset {task.table.name}: its table {'.'.join(found.name())} at {found.location()} is not in the "
             "warehouse: it stays in the catalog with all its files, and says no more whose it is"
         )
         return None
 
-    def _doomed(self, task: PurgeTask, found: Table, root: Path) -> Iterator[DoomedFile]:
+    def _doomed(self, task: PurgeTask, found: Table, root: str) -> Iterator[DoomedFile]:
         """Yield the files that may go."""
+        store = store_of(found)
         claimed = self._claimed(root, task.others)
         for file in named_files(found):
-            place = _place(file.path)
-            if not _within(place, root):
+            place = store.resolved(file.path)
+            if not store.is_below(place, root):
                 task.note(f"{file.path}, which dataset {task.table.name} names, is not in its own directory, and stays")
             elif place in claimed:
                 task.note(f"{file.path}, which dataset {task.table.name} names, is in use by another one, and stays")
-            elif place.is_file():
-                yield DoomedFile(str(place), file.kind, place.stat().st_size)
+            elif (size := store.size(place)) is not None:
+                yield DoomedFile(place, file.kind, size)
 
-    def _claimed(self, root: Path, others: Sequence[TableRef]) -> frozenset[Path]:
+    def _claimed(self, root: str, others: Sequence[TableRef]) -> frozenset[str]:
         """Return the files in a directory that other datasets' tables name."""
-        found: set[Path] = set()
+        found: set[str] = set()
         for other in others:
             loaded = self._tables.load(other)
-            own = _place(loaded.location())
+            store = store_of(loaded)
+            own = store.resolved(loaded.location())
             if own == root or _within(own, root) or _within(root, own):
-                found.update(_place(each.path) for each in named_files(loaded))
+                found.update(store.resolved(each.path) for each in named_files(loaded))
             else:
-                found |= self._outside(loaded, own)
+                found |= self._outside(loaded, store, own)
         return frozenset(path for path in found if _within(path, root))
 
-    def _outside(self, loaded: Table, own: Path) -> frozenset[Path]:
+    def _outside(self, loaded: Table, store: Store, own: str) -> frozenset[str]:
         """Return the files that a table names outside its own directory, remembered for as long as it stays the same.
 
         Those that we write are all inside; other engines may have added others.
         """
         key = loaded.metadata_location
         if key not in self._elsewhere:
-            places = (_place(each.path) for each in named_files(loaded))
+            places = (store.resolved(each.path) for each in named_files(loaded))
             self._elsewhere[key] = frozenset(place for place in places if not _within(place, own))
         return self._elsewhere[key]
 
-    def _forget_entry(self, task: PurgeTask, root: Path | None) -> Iterator[Leftover]:
+    def _forget_entry(self, task: PurgeTask, root: str | None) -> Iterator[Leftover]:
         """Take the table out of the catalog; or, if it is not ours to remove, its word that it is the dataset's."""
         found = self._tables.find(task.table)
         if found is None:
@@ -162,7 +160,7 @@ class Purger:
         if root is None:
             self._let_go(task.table)
             return
-        if _place(found.location()) != root:
+        if store_of(found).resolved(found.location()) != root:
             raise CatalogError(
                 f"the Iceberg table {'.'.join(found.name())} of dataset {task.table.name} was at {root} when its files "
                 f"were listed, and is at {found.location()} now",
@@ -188,43 +186,30 @@ class Purger:
 
         settle(f"dataset {table.name}", attempt)
 
-    def _files(self, task: PurgeTask, root: Path) -> Iterator[Leftover]:
+    def _files(self, task: PurgeTask, root: str) -> Iterator[Leftover]:
         """Remove the files that were listed, and the directories that are empty then."""
+        what = f"dataset {task.table.name}"
+        store = self._tables.store(root, what)
         for file in self._purges.files(task.table.dataset_id):
             self._faults.at("purge:file")
-            place = Path(file.path)
             # The list is a day's old, perhaps: links may have come.
-            if _place(file.path) != place or not _within(place, root):
+            if store.resolved(file.path) != file.path or not store.is_below(file.path, root):
                 task.note(f"{file.path} of dataset {task.table.name} is not in its own directory any more, and stays")
             else:
-                with catalog_errors(f"dataset {task.table.name}"):
-                    place.unlink(missing_ok=True)
+                with catalog_errors(what):
+                    store.remove(file.path)
                 yield _leftover(task, file)
             self._purges.forget_file(task.table.dataset_id, file)
         self._faults.at("purge:emptied")
-        left = _empty(root)
+        with catalog_errors(what):
+            left = store.clear(root)
         if left:
             task.note(f"{root} of dataset {task.table.name}: {left:,} files in it are named by no table, and stay")
 
 
-def _place(uri: str) -> Path:
-    """Return the place of a file or directory on this machine, links resolved."""
-    return Path(os.path.realpath(local_path(uri)))
-
-
-def _within(place: Path, root: Path) -> bool:
-    """Say whether a place is in a directory, however deep; it is not in one whose name only begins like its own."""
-    return place != root and place.is_relative_to(root)
-
-
-def _empty(root: Path) -> int:
-    """Remove the empty directories in a directory, and it, too; return how many files are left in it."""
-    left = 0
-    for directory, _, names in os.walk(root, topdown=False):
-        left += len(names)
-        if not os.listdir(directory):
-            os.rmdir(directory)
-    return left
+def _within(place: str, root: str) -> bool:
+    """Say whether a place is in another, however deep; it is not in one whose name only begins like its own."""
+    return place.startswith(f"{root}/")
 
 
 def _leftover(task: PurgeTask, file: DoomedFile) -> Leftover:

@@ -93,10 +93,27 @@ class LocalStore(Store):
             return False
         return True
 
+    def resolved(self, location: str) -> str:
+        """See `Store`. What is in another store is left as it is."""
+        return os.path.realpath(local_path(location)) if is_local(location) else location
+
     def is_below(self, location: str, root: str) -> bool:
         """See `Store`."""
-        path, above = Path(local_path(location)).resolve(), Path(local_path(root)).resolve()
-        return above in path.parents
+        return Path(self.resolved(root)) in Path(self.resolved(location)).parents
+
+    def size(self, location: str) -> int | None:
+        """See `Store`."""
+        path = Path(self.resolved(location))
+        return path.stat().st_size if path.is_file() else None
+
+    def clear(self, location: str) -> int:
+        """See `Store`."""
+        left = 0
+        for directory, _, names in os.walk(local_path(location), topdown=False):
+            left += len(names)
+            if not os.listdir(directory):
+                os.rmdir(directory)
+        return left
 
     def writable(self, location: str) -> Ability:
         """See `Store`."""

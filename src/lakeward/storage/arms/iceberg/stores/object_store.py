@@ -93,10 +93,23 @@ class ObjectStore(Store):
             return False
         return True
 
+    def resolved(self, location: str) -> str:
+        """See `Store`: there are no links, and of two kinds of address for one object this is one."""
+        return f"s3://{self._path(location).rstrip('/')}"
+
     def is_below(self, location: str, root: str) -> bool:
-        """See `Store`: names of objects are taken as they are, so a part that goes up is none that we made."""
-        path, above = self._path(location), self._path(root).rstrip("/")
-        return path.startswith(f"{above}/") and not {"", ".", ".."} & set(path.rstrip("/").split("/"))
+        """See `Store`. Names are taken as they are; one with a part that would go up was made by nobody of us."""
+        path, above = self._path(location).rstrip("/"), self._path(root).rstrip("/")
+        return path.startswith(f"{above}/") and not {"", ".", ".."} & set(path.split("/"))
+
+    def size(self, location: str) -> int | None:
+        """See `Store`."""
+        info = self._files.get_file_info(self._path(location))
+        return int(info.size) if info.is_file else None
+
+    def clear(self, location: str) -> int:
+        """See `Store`: there are no folders."""
+        return len(self.files(location))
 
     def writable(self, location: str) -> Ability:
         """See `Store`."""

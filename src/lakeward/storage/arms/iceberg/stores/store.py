@@ -66,8 +66,20 @@ class Store(ABC):
         """Delete a file; False if there is none."""
 
     @abstractmethod
+    def resolved(self, location: str) -> str:
+        """Return a location with all links resolved, so that two are one place if and only if they are equal."""
+
+    @abstractmethod
     def is_below(self, location: str, root: str) -> bool:
-        """Say whether a location, with all links resolved, lies below a root."""
+        """Say whether a location lies below a root, links resolved: not at it, nor beside it under a longer name."""
+
+    @abstractmethod
+    def size(self, location: str) -> int | None:
+        """Return the bytes of a file; None: there is none."""
+
+    @abstractmethod
+    def clear(self, location: str) -> int:
+        """Remove the empty folders below a location, and itself if it is one; return how many files are left there."""
 
     @abstractmethod
     def writable(self, location: str) -> Ability:
