@@ -141,7 +141,7 @@ class Ledger:
 
     # While it is open ------------------------------------------------------------------------------------------------
 
-    def heartbeat(self, transactions: Sequence[OpenTransaction]) -> Heartbeat:
+    def heartbeat(self, transactions: Sequence[Claim]) -> Heartbeat:
         """Return a context that keeps leases alive; its `lost` tells when one is gone.
 
         Args:

@@ -24,6 +24,7 @@ from lakeward.in_place import InPlace
 from lakeward.storage.duck import Duck
 from lakeward.storage.filters import Filter
 from lakeward.storage.foreign_head import ForeignHead, Survey
+from lakeward.storage.guard import Guard
 from lakeward.storage.leftovers import Gathered, Leftover, PurgeTask, Rewriting, TidyTask
 from lakeward.storage.receiving import Receiver
 from lakeward.storage.settings import CompactionPolicy, StorageSettings
@@ -276,7 +277,7 @@ class StorageArm(ABC):
         """Return what says of this arm, before a dataset comes to it, whether it can."""
         raise UsageError(f"the {self.name} arm is no mirror")
 
-    def relocate(self, table: TableRef, relocation: Relocation) -> Relocated:
+    def relocate(self, table: TableRef, relocation: Relocation, guard: Guard) -> Relocated:
         """Give the dataset's table another name in its catalog, and that alone; no file is touched.
 
         Cut short anywhere it is repeated, by others too, and goes on; repeated when it is done, it changes nothing.
@@ -284,10 +285,23 @@ class StorageArm(ABC):
         Args:
             table: the dataset, whose slot is held by a transaction of kind `move`.
             relocation: from which name to which.
+            guard: is entered around each request that changes something.
 
         Raises:
             MoveRefused: it can't be done, and nothing was.
+            LeaseLost: another process took the move over, and finishes it.
             CatalogError: the catalog did not answer; it may have been done.
+        """
+        raise UsageError(f"tables of the {self.name} arm have no names")
+
+    def obstacle(self, table: TableRef, relocation: Relocation) -> str | None:
+        """Say what in the catalog is in the way of `relocate`, as far as it can be known without doing it.
+
+        Returns:
+            None: nothing.
+
+        Raises:
+            CatalogError: the catalog did not answer.
         """
         raise UsageError(f"tables of the {self.name} arm have no names")
 

@@ -24,8 +24,9 @@ from lakeward.control.moves import Moves, Relocated, Relocation
 from lakeward.control.records import Claim, Intent, OpenTransaction
 from lakeward.control.slots import Slots
 from lakeward.control.tree import DatasetRecord
-from lakeward.errors import MoveRefused
+from lakeward.errors import LeaseLost, MoveRefused
 from lakeward.storage.arm import StorageArm
+from lakeward.storage.guard import guard_of
 from lakeward.storage.table import TableRef, table_ref
 
 log = logging.getLogger("lakeward.moving")
@@ -61,6 +62,7 @@ class Moving:
         self._ledger = ledger
         self._slots = slots
         self._moves = Moves(ledger.database)
+        self._arms = arms
         self._finishing = Finishing(ledger, arms, faults)
         self._recover = recover
         self._faults = faults
@@ -98,11 +100,14 @@ class Moving:
         except BaseException as error:
             self._ledger.abort(opened.id, opened.fence, f"{type(error).__name__}: {error}")
             raise
-        with self._ledger.heartbeat([opened]):
-            done = self._finishing.finish(table_ref(dataset), opened, relocation)
+        done = self._finishing.finish(table_ref(dataset), opened, relocation)
         if done is None:
             raise lease_lost(opened)
         return done
+
+    def obstacle(self, dataset: DatasetRecord, relocation: Relocation) -> str | None:
+        """Say what in the catalog is in the way of a move, as far as it can be known beforehand; None: nothing."""
+        return self._arms[ARM].obstacle(table_ref(dataset), relocation)
 
 
 class Finishing:
@@ -137,17 +142,21 @@ class Finishing:
             return "moved" if self.finish(table, claim, relocation) is not None else None
         except MoveRefused:
             return "aborted"
+        except LeaseLost:
+            return None
 
     def finish(self, table: TableRef, claim: Claim, relocation: Relocation) -> Relocated | None:
         """Relocate and record it; None: another process took over, and does that.
 
         Raises:
             MoveRefused: the catalog can't, and has done nothing; the transaction is ended.
+            LeaseLost: another process took over in the middle, and does it.
             StorageError: the catalog did not answer; the transaction is left to recovery.
         """
-        with self._left_to_recovery(claim):
+        with self._left_to_recovery(claim), self._ledger.heartbeat([claim]):
             self._faults.at("move:begun")
-            done = self._arms[ARM].relocate(table, relocation)
+            guard = guard_of(self._ledger, claim, table.name)
+            done = self._arms[ARM].relocate(table, relocation, guard)
             self._faults.at("move:relocated")
             recorded = self._moves.finish(claim, table.dataset_id, relocation, done)
         self._faults.at("move:finished")

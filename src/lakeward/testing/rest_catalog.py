@@ -2,7 +2,8 @@
 
 It speaks the part of the Iceberg REST specification that clients need to work with namespaces and tables. Commits are
 atomic: requirements are checked against the table that the new metadata is made from, and it takes that one's place by
-a compare-and-swap in the database. No authentication, no views, no scan planning: it is for tests.
+a compare-and-swap in the database. No authentication, no views, no scan planning: it is for tests. What catalogs in
+production do differently from each other is in `Habits`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qs, unquote
 
 from pyiceberg.catalog.rest import CreateTableRequest
@@ -29,7 +30,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.io import load_file_io
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
-from pyiceberg.table import CommitTableRequest, StagedTable, Table
+from pyiceberg.table import CommitTableRequest, StagedTable, StaticTable, Table
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
@@ -59,6 +60,33 @@ _ERRORS: tuple[tuple[type[Exception], int, str], ...] = (
 
 
 @dataclass(frozen=True)
+class Habits:
+    """What a catalog does of that which the specification leaves open, or which many don't keep to.
+
+    Args:
+        nests: namespaces may be in others.
+        renames: tables can be renamed.
+        registers: `beside`: a metadata file can be had under a second name; `anew`: what comes of it is another table,
+            with metadata of its own; `never`: it has no such endpoint.
+        deletes: when the drop of a table deletes its files: `asked`, `unless_forbidden` (it was not said that they
+            shall stay), or `always`.
+        drops_full: a namespace goes together with its tables.
+    """
+
+    nests: bool = True
+    renames: bool = True
+    registers: Literal["beside", "anew", "never"] = "beside"
+    deletes: Literal["asked", "unless_forbidden", "always"] = "asked"
+    drops_full: bool = False
+
+    def lacks(self, endpoint: _Endpoint) -> bool:
+        """Say whether the catalog does not have an endpoint."""
+        return (endpoint.answer is _rename_table and not self.renames) or (
+            endpoint.answer is _register_table and self.registers == "never"
+        )
+
+
+@dataclass(frozen=True)
 class _Call:
     """A request, taken apart: names from the path, the query, and the JSON body."""
 
@@ -66,6 +94,7 @@ class _Call:
     table: str
     query: Mapping[str, str]
     body: Any
+    habits: Habits
 
     @property
     def identifier(self) -> tuple[str, ...]:
@@ -79,14 +108,18 @@ class RestCatalogServer(LoopbackServer):
         database_url: where the catalog keeps its tables: `sqlite:///<file>`, or a Postgres URL.
         warehouse: the directory of tables that are made without a location.
         name: the catalog's name in the database.
+        habits: what it does where catalogs differ; can be set anew between two requests.
 
     Example:
         >>> with RestCatalogServer("sqlite:///catalog.db", "warehouse") as server:
         ...     catalog = load_catalog("mine", type="rest", uri=server.url)
     """
 
-    def __init__(self, database_url: str, warehouse: str | Path, name: str = "rest") -> None:
+    def __init__(
+        self, database_url: str, warehouse: str | Path, name: str = "rest", habits: Habits | None = None
+    ) -> None:
         super().__init__()
+        self.habits = habits or Habits()
         if database_url.startswith("postgres"):
             with Database(database_url) as database:
                 database_url = database.sqlalchemy_url
@@ -120,7 +153,7 @@ class RestCatalogServer(LoopbackServer):
         parts = path.strip("/").split("/")
         for endpoint in ENDPOINTS:
             names = endpoint.match(request.method, parts)
-            if names is not None:
+            if names is not None and not self.habits.lacks(endpoint):
                 return self._call(endpoint, names, query, request.body)
         return _error(404, "NoSuchEndpointException", f"no endpoint {request.method} {path}")
 
@@ -131,6 +164,7 @@ class RestCatalogServer(LoopbackServer):
                 table=unquote(names.get("table", "")),
                 query={name: values[0] for name, values in parse_qs(query).items()},
                 body=json.loads(body) if body else {},
+                habits=self.habits,
             )
             # One at a time: SQLite has one writer, and the catalog's own checks look before they leap.
             with self._lock:
@@ -144,7 +178,8 @@ class RestCatalogServer(LoopbackServer):
 
 
 def _config(catalog: SqlCatalog, call: _Call) -> Reply:
-    names = [f"{endpoint.method} {endpoint.path}" for endpoint in ENDPOINTS if "{prefix}" in endpoint.path]
+    served = [each for each in ENDPOINTS if "{prefix}" in each.path and not call.habits.lacks(each)]
+    names = [f"{endpoint.method} {endpoint.path}" for endpoint in served]
     return Reply.of_json(200, {"defaults": {}, "overrides": {}, "endpoints": names})
 
 
@@ -155,6 +190,8 @@ def _list_namespaces(catalog: SqlCatalog, call: _Call) -> Reply:
 
 def _create_namespace(catalog: SqlCatalog, call: _Call) -> Reply:
     namespace, properties = _valid(call.body["namespace"]), call.body.get("properties") or {}
+    if len(namespace) > 1 and not call.habits.nests:
+        raise ValueError("a namespace has one level here")
     # "exists" is the namespace itself or a part of its path, as the backing catalog sees it.
     catalog.create_namespace(namespace, properties)
     return Reply.of_json(200, {"namespace": namespace, "properties": properties})
@@ -179,6 +216,9 @@ def _update_namespace(catalog: SqlCatalog, call: _Call) -> Reply:
 def _drop_namespace(catalog: SqlCatalog, call: _Call) -> Reply:
     if children := catalog.list_namespaces(call.namespace):
         raise NamespaceNotEmptyError(f"namespace {'.'.join(call.namespace)} holds {len(children)} namespaces")
+    if call.habits.drops_full:
+        for table in catalog.list_tables(call.namespace):
+            catalog.purge_table(table)
     catalog.drop_namespace(call.namespace)
     return Reply(204)
 
@@ -241,7 +281,10 @@ def _commit_table(catalog: SqlCatalog, call: _Call) -> Reply:
 
 
 def _drop_table(catalog: SqlCatalog, call: _Call) -> Reply:
-    if call.query.get("purgeRequested", "false").lower() == "true":
+    asked = call.query.get("purgeRequested", "")
+    # As in Java's: whatever is not "true" in some case is false.
+    deletes = {"asked": asked.lower() == "true", "unless_forbidden": asked.lower() in ("", "true"), "always": True}
+    if deletes[call.habits.deletes]:
         catalog.purge_table(call.identifier)
     else:
         catalog.drop_table(call.identifier)
@@ -257,8 +300,13 @@ def _rename_table(catalog: SqlCatalog, call: _Call) -> Reply:
 
 
 def _register_table(catalog: SqlCatalog, call: _Call) -> Reply:
+    identifier = (*call.namespace, *_valid([call.body["name"]]))
+    if call.habits.registers == "anew":
+        like = StaticTable.from_metadata(call.body["metadata-location"])
+        made = catalog.create_table(identifier, like.schema())
+        return _table(made.metadata, made.metadata_location)
     made = catalog.register_table(
-        (*call.namespace, *_valid([call.body["name"]])),
+        identifier,
         call.body["metadata-location"],
         bool(call.body.get("overwrite")),
     )

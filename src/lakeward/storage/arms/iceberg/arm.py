@@ -9,6 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 from pyiceberg.table.metadata import TableMetadata
 
+from lakeward.control.catalog_abilities import KnownCatalogs
 from lakeward.control.identifiers import TableIdentifier
 from lakeward.control.ledger import Ledger
 from lakeward.control.moves import Relocated, Relocation
@@ -19,6 +20,7 @@ from lakeward.errors import CatalogError, ConflictError, StorageError, UnknownVe
 from lakeward.in_place import InPlace
 from lakeward.storage.arm import ArmContext, NothingToWrite, Prepared, Scan, StorageArm, WriteTask, replayed
 from lakeward.storage.arms.iceberg import branches
+from lakeward.storage.arms.iceberg.abilities import Abilities
 from lakeward.storage.arms.iceberg.adoption import Adoption
 from lakeward.storage.arms.iceberg.compaction import Compactor, extent, gathered, rewritten
 from lakeward.storage.arms.iceberg.delta import differing
@@ -40,6 +42,7 @@ from lakeward.storage.duck import SOURCE
 from lakeward.storage.extent import Extent
 from lakeward.storage.filters import Filter, quote_identifier, quote_list
 from lakeward.storage.foreign_head import ForeignHead, Survey
+from lakeward.storage.guard import Guard
 from lakeward.storage.identity import IdentityCounter, with_identity
 from lakeward.storage.leftovers import Gathered, Leftover, PurgeTask, Rewriting, TidyTask
 from lakeward.storage.receiving import Receiver
@@ -71,6 +74,8 @@ class IcebergArm(StorageArm):
         self._foreign = ForeignRows(context.duck)
         self._adoption = Adoption(self._tables, self._foreign, context.ledger)
         self._faults = context.faults
+        self._abilities = Abilities(self._tables, KnownCatalogs(context.database))
+        self._relocator = Relocator(self._tables, self._abilities, context.faults)
         self._purger = Purger(self._tables, Purges(context.database), context.faults)
         self._target_file_bytes = context.settings.target_file_bytes
         self._snapshots = Snapshots(self._tables, self._adoption, self._target_file_bytes, context.faults)
@@ -337,9 +342,13 @@ class IcebergArm(StorageArm):
             "snapshot": str(version.snapshot_id),
         }
 
-    def relocate(self, table: TableRef, relocation: Relocation) -> Relocated:
-        """Rename the table in the catalog."""
-        return Relocator(self._tables).relocate(table, relocation)
+    def relocate(self, table: TableRef, relocation: Relocation, guard: Guard) -> Relocated:
+        """Rename the table in the catalog, or give it a second name and take the first one away."""
+        return self._relocator.relocate(table, relocation, guard)
+
+    def obstacle(self, table: TableRef, relocation: Relocation) -> str | None:
+        """Look what has the two names in the catalog."""
+        return self._relocator.obstacle(table, relocation)
 
     def receiver(self) -> Receiver:
         """Look ahead with what writes here."""

@@ -90,6 +90,8 @@ class _Limited(HTTPAdapter):
         self._limits = (min(CONNECT_SECONDS, seconds), seconds)
 
     def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
+        # So PyIceberg says that files shall stay. The specification's word is "false", and some delete for any other.
+        request.url = (request.url or "").replace("?purgeRequested=False", "?purgeRequested=false")
         if options.get("timeout") is None:
             options["timeout"] = self._limits
         return super().send(request, *args, **options)
