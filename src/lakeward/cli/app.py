@@ -15,6 +15,7 @@ import lakeward
 from lakeward.cli.commands import (
     apply,
     build,
+    catalog,
     dataset,
     demo,
     doctor,
@@ -27,6 +28,7 @@ from lakeward.cli.commands import (
     model,
     plan,
     run,
+    schema,
     status,
     verify,
 )
@@ -64,6 +66,8 @@ for _module in (
     init,
     doctor,
     status,
+    catalog,
+    schema,
     dataset,
     plan,
     apply,

@@ -159,6 +159,14 @@ class Objects:
             found[row["level"]][row["id"]] = full_name(row["path"])
         return found
 
+    def check_rename(self, what: TreeObject, name: str) -> None:
+        """Raise what `rename` would; changes nothing."""
+        if not self._database.fetch(QUERIES["is_valid_name"], {"name": name})[0]["valid"]:
+            raise invalid_name(what.level, name)
+        twin = self._sibling(what, name)
+        if twin is not None and twin["id"] != what.id:
+            raise _name_taken(what, name, twin["name"])
+
     def rename(self, what: TreeObject, name: str, actor: str) -> TreeObject:
         """Give a live object another name under its parent; nothing physical is touched. Its own name changes nothing.
 
@@ -193,17 +201,14 @@ class Objects:
             return invalid_name(what.level, name)
         if not isinstance(error.orig, psycopg.errors.UniqueViolation):
             return error
+        twin = self._sibling(what, name)
+        return _name_taken(what, name, twin["name"] if twin is not None else name)
+
+    def _sibling(self, what: TreeObject, name: str) -> sqlalchemy.RowMapping | None:
+        """Return the live sibling that has the name, or a twin of it; it may be the object itself."""
         parent = what.ids[-2] if len(what.ids) > 1 else self._workspace
         rows = self._database.fetch(QUERIES["sibling"], {"level": what.level, "parent": parent, "name": name})
-        twin = rows[0]["name"] if rows else name
-        differs = "" if twin == name else ", and the two differ only in case or Unicode form"
-        return NameTaken(
-            f"{what.level} {what.name} can't be called {quote_level(name)}: {quote_level(twin)} is there{differs}",
-            safe="nothing was changed",
-            next_step="choose another name",
-            name=name,
-            twin=twin,
-        )
+        return rows[0] if rows else None
 
     def _formers(self, level: str, path: Sequence[str]) -> list[TreeObject]:
         parents, rows = [self._workspace], list[sqlalchemy.RowMapping]()
@@ -280,6 +285,17 @@ def gone(level: str, path: Sequence[str], former: TreeObject) -> UnknownObject:
         safe=f"what was in it is untouched, and can come back until {moment(former.drop.until)}",
         next_step=f"`lakeward {level} undrop {shlex.quote(now)}` brings it back",
         **{level: name, "dropped_at": former.drop.at, "undo_until": former.drop.until},
+    )
+
+
+def _name_taken(what: TreeObject, name: str, twin: str) -> NameTaken:
+    differs = "" if twin == name else ", and the two differ only in case or Unicode form"
+    return NameTaken(
+        f"{what.level} {what.name} can't be called {quote_level(name)}: {quote_level(twin)} is there{differs}",
+        safe="nothing was changed",
+        next_step="choose another name",
+        name=name,
+        twin=twin,
     )
 
 

@@ -50,6 +50,9 @@ UPDATE lakeward.datasets SET name = :name WHERE id = :id AND drop_id IS NULL RET
 -- Locks nothing: the update before it did.
 SELECT name FROM lakeward.tree WHERE level = :level AND id = :id;
 
+-- name: is_valid_name
+SELECT lakeward.is_valid_name(:name) AS valid;
+
 -- name: keep_old_name
 INSERT INTO lakeward.old_names (level, object_id, name, renamed_by) VALUES (:level, :id, :name, :actor)
 ON CONFLICT (level, object_id, name) DO UPDATE SET renamed_at = clock_timestamp(), renamed_by = :actor;

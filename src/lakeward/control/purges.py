@@ -67,7 +67,7 @@ class Purges:
         return [DueDataset(**row) for row in self._database.fetch(QUERIES["due"], {"grace": grace_seconds})]
 
     def holders(self, arm: str) -> list[int]:
-        """Return the ids of the datasets of which an arm has something, dropped ones too, until their files are listed."""
+        """Return the ids of the datasets that an arm has something of; of dropped ones until their files are listed."""
         return [row["dataset_id"] for row in self._database.fetch(QUERIES["holders"], {"arm": arm})]
 
     def begin(self, dataset_id: int) -> bool:

@@ -99,7 +99,7 @@ class Builder:
             full: run it even if its outputs are up to date.
 
         Raises:
-            UnknownObject: a source does not exist.
+            UnknownObject: a source does not exist, or an output was renamed or dropped.
             UnknownVersion: a source was never written.
             SchemaError: an output's dataset exists with other columns.
             ComputeError: a query failed while it ran; nothing was written.
@@ -296,6 +296,8 @@ class Builder:
         output = graph.pipeline.spec.outputs[index]
         record = self.tree.find(output.dataset)
         if record is None:
+            # Nobody said that a new one is meant, where an old one had the name.
+            self.tree.check_unused(output.dataset)
             try:
                 actor = "run" if graph.pipeline.one_off else f"pipeline {graph.pipeline.name}"
                 mode = self.mode_of_new(graph.pipeline, output)

@@ -108,6 +108,7 @@ class Guard:
         name = apart.quarantine
         record = self.tree.find(name)
         if record is None:
+            self.tree.check_unused(name)
             actor = f"pipeline {pipeline}" if pipeline is not None else "run"
             try:
                 return self.tree.create_dataset(name, apart.schema, arm=dataset.arm, actor=actor)

@@ -119,6 +119,7 @@ class OneOff:
         for index, (output, schema) in enumerate(zip(pipeline.spec.outputs, schemas, strict=True)):
             there = self.tree.find(output.dataset)
             if there is None:
+                self.builder.tree.check_unused(output.dataset)
                 columns = ", ".join(f"{column.name} {column.type}" for column in schema.columns)
                 where = in_words(self.builder.mode_of_new(pipeline, output))
                 actions.append(f"create dataset {output.dataset} ({columns}) on {where}")

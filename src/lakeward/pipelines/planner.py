@@ -41,6 +41,10 @@ class Catalog(Protocol):
         """Return the dataset or None."""
         ...
 
+    def check_unused(self, name: str) -> None:
+        """Raise UnknownObject if a dataset had that name, and was renamed or dropped."""
+        ...
+
 
 def make_plan(
     project: Project,
@@ -253,12 +257,22 @@ class _Planner:
             return graph.pipeline.origin.error(error.message, path, next_step=hint)
         raise AssertionError(f"{name} is there, and was not found a moment ago")
 
+    def check_unused(self, graph: Graph, name: str, index: int) -> None:
+        """Refuse to make a dataset anew that was renamed or dropped: whoever wrote the file may not know that."""
+        try:
+            self.catalog.check_unused(name)
+        except UnknownObject as error:
+            path = ("outputs", index, "dataset")
+            hint = error.next_step or "name another dataset"
+            raise graph.pipeline.origin.error(error.message, path, next_step=hint) from None
+
     def output(self, graph: Graph, index: int, compiler: Compiler, change: str) -> OutputPlan:
         output = graph.pipeline.spec.outputs[index]
         needed = output_schema(graph, index, compiler)
         self.to_be_written[name_key(output.dataset)] = needed
         record = self.catalog.find(output.dataset)
         if record is None:
+            self.check_unused(graph, output.dataset, index)
             action, reason, arm = "create", "the dataset does not exist", output.arm or self.arm_of_new
         else:
             check_existing(graph, index, needed, record.schema)

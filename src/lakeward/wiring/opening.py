@@ -25,6 +25,7 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.metrics import Metrics
 from lakeward.control.models import ModelTables
 from lakeward.control.parity import ParityChecks
+from lakeward.control.purges import Purges
 from lakeward.control.recorded_digests import RecordedDigests
 from lakeward.control.retention import Retention
 from lakeward.control.schema import migrate
@@ -46,6 +47,7 @@ from lakeward.storage.foreign import Foreign
 from lakeward.storage.maintenance import Maintenance
 from lakeward.storage.moving import Moving
 from lakeward.storage.protocol import WriteProtocol
+from lakeward.storage.purging import Purging
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.replication import Replication
 from lakeward.storage.routing import Routing
@@ -62,6 +64,7 @@ from lakeward.wiring.settings import (
     ShadowSection,
     load_settings,
 )
+from lakeward.wiring.tree import tree_rooms
 from lakeward.wiring.upkeep import Upkeep
 from lakeward.wiring.workspace import Workspace
 
@@ -224,6 +227,7 @@ def _assemble(
     models = Models(ModelTables(database), settings.models.time_limit_seconds)
     stages = partial(_stages, models, scratch)
     flags = Flags(tree, table, cache, replication, ParityChecks(database), flips)
+    pipelines = Pipelines(tree, ledger, storage, recovery, engine, database, models, stages, settings.build.jobs)
     parts = Parts(
         settings=loaded,
         database=database,
@@ -237,8 +241,9 @@ def _assemble(
         foreign=Foreign(tree, ledger, made, protocol, recovery),
         recovery=recovery,
         retention=retention,
-        upkeep=Upkeep(tree, maintenance, models, scratch),
-        pipelines=Pipelines(tree, ledger, storage, recovery, engine, database, models, stages, settings.build.jobs),
+        upkeep=Upkeep(tree, maintenance, models, scratch, Purging(tree, Purges(database), retention, made, faults)),
+        pipelines=pipelines,
+        names=tree_rooms(tree, ledger, slots, recovery, pipelines, settings.retention.dropped_days, faults, ids),
         models=models,
         metrics=metrics,
     )

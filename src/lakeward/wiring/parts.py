@@ -19,6 +19,7 @@ from lakeward.storage.recovery import Recovery
 from lakeward.storage.replication import Replication
 from lakeward.wiring.flags import Flags
 from lakeward.wiring.settings import LoadedSettings
+from lakeward.wiring.tree import TreeRooms
 from lakeward.wiring.upkeep import Upkeep
 
 
@@ -40,5 +41,6 @@ class Parts:
     retention: Retention
     upkeep: Upkeep
     pipelines: Pipelines
+    names: TreeRooms
     models: Models
     metrics: Metrics

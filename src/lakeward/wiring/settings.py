@@ -53,6 +53,9 @@ class RetentionSection(_Section):
         ge=1,
         description="how many findings of comparisons of its arms stay, of each kind, besides differences that stand",
     )
+    dropped_days: float = Field(
+        7.0, ge=0, allow_inf_nan=False, description="for how many days what is dropped from now on can come back"
+    )
 
 
 class StorageSection(_Section):

@@ -158,6 +158,8 @@ class Transfer:
         existing = self._tree.find(request.dataset)
         if existing is None and (verb.removes or not request.create):
             self._tree.dataset(request.dataset)
+        if existing is None:
+            self._tree.check_unused(request.dataset)
         if existing is not None:
             verb.check(existing.schema, existing.name)
             return ImportPlan(request, self._existing(request, existing), file, None)

@@ -11,6 +11,7 @@ from lakeward.control.tree import Tree
 from lakeward.pipelines.models.registry import Models
 from lakeward.storage.leftovers import Leftover
 from lakeward.storage.maintenance import Maintenance, MaintenanceReport, Progress
+from lakeward.storage.purging import Purging
 
 _SPILLED = "duckdb_temp_*"
 
@@ -23,9 +24,11 @@ class Upkeep:
         maintenance: for its datasets.
         models: the registered ones.
         scratch: the directory for what queries spill.
+        purging: for what was dropped.
     """
 
-    def __init__(self, tree: Tree, maintenance: Maintenance, models: Models, scratch: Path) -> None:
+    def __init__(self, tree: Tree, maintenance: Maintenance, models: Models, scratch: Path, purging: Purging) -> None:
+        self._purging = purging
         self._tree = tree
         self._maintenance = maintenance
         self._models = models
@@ -34,7 +37,7 @@ class Upkeep:
     def run(
         self, datasets: Sequence[str], *, older_than: float, dry_run: bool = False, progress: Progress | None = None
     ) -> MaintenanceReport:
-        """Maintain the datasets of these names; none: all of them, models of builds that failed, the scratch directory.
+        """Maintain datasets; none named: all, what was dropped, models of builds that failed, the scratch directory.
 
         Raises:
             UnknownObject: no such dataset.
@@ -43,6 +46,7 @@ class Upkeep:
         records = [self._tree.dataset(name) for name in dict.fromkeys(datasets)] if datasets else self._tree.datasets()
         report = self._maintenance.run(records, older_than=older_than, dry_run=dry_run, progress=progress)
         if not datasets:
+            self._purging.run(report, older_than, progress)
             aborted = self._models.tidy(dry_run=dry_run)
             report.removed.extend(Leftover("", "model", f"{name}@{version}", size) for name, version, size in aborted)
             report.removed.extend(self._scratch_leftovers(older_than, dry_run))

@@ -36,9 +36,10 @@ from lakeward.wiring.parts import Parts
 from lakeward.wiring.pin import Pin, pin
 from lakeward.wiring.transfer import ImportHow, ImportPlan, ImportRequest, ImportResult, Transfer
 from lakeward.wiring.transfer import Progress as TransferProgress
+from lakeward.wiring.tree import TreeOfNames
 
 
-class Workspace:
+class Workspace(TreeOfNames):
     """An open workspace: datasets, pipelines, and the ledger that coordinates them. Made by `lakeward.open`.
 
     It is safe to use from several threads. Close it, or use it as a context manager: the embedded server stops with its
@@ -46,6 +47,7 @@ class Workspace:
     """
 
     def __init__(self, parts: Parts, close: Callable[[], None]) -> None:
+        super().__init__(parts.names)
         self.settings = parts.settings
         self.database = parts.database
         self.tree = parts.tree

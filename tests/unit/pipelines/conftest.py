@@ -39,6 +39,9 @@ class Shelf:
     def find(self, name: str) -> Known | None:
         return self.known.get(name)
 
+    def check_unused(self, name: str) -> None:
+        """No name was ever another one's."""
+
     def dataset(self, name: str) -> Known:
         if name in self.known:
             return self.known[name]

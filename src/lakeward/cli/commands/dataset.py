@@ -14,6 +14,7 @@ from lakeward.cli.commands import (
     dataset_import,
     dataset_lineage,
     dataset_list,
+    dataset_names,
     dataset_preview,
     dataset_show,
 )
@@ -21,7 +22,7 @@ from lakeward.cli.commands import (
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(help="Datasets: make, look at, fill, copy.", no_args_is_help=True)
+    group = typer.Typer(help="Datasets: make, look at, fill, copy, drop.", no_args_is_help=True)
     for module in (
         dataset_create,
         dataset_list,
@@ -34,6 +35,7 @@ def register(app: typer.Typer) -> None:
         dataset_import,
         dataset_export,
         dataset_copy,
+        dataset_names,
     ):
         module.register(group)
     app.add_typer(group, name="dataset")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from lakeward.cli.command import command
+from lakeward.cli.commands.tree_names import DroppedOption, show_list
 from lakeward.cli.session import Session
 from lakeward.cli.text import table
 
@@ -14,8 +15,11 @@ def register(group: typer.Typer) -> None:
     command(group, "list")(list_datasets)
 
 
-def list_datasets(session: Session) -> None:
+def list_datasets(session: Session, dropped: DroppedOption = False) -> None:
     """List every dataset by name, with its columns and key."""
+    if dropped:
+        show_list(session, "dataset", dropped=True)
+        return
     with session.workspace() as workspace:
         records = [dataset.record for dataset in workspace.datasets()]
     document = {

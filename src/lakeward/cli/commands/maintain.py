@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DatasetsArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="DATASET…", show_default=False, help="Which; none: all, and the scratch directory."),
+    typer.Argument(metavar="DATASET…", show_default=False, help="Which; none: all, what was dropped, scratch."),
 ]
 OlderThanOption = Annotated[
     str,
@@ -45,6 +45,9 @@ def maintain(
     rows. Versions beyond the policy expire; snapshots, rows and files that no readable version needs are removed. Old
     findings of comparisons are forgotten, but none of a difference that still stands.
 
+    What was dropped and can't come back any more is removed for good: rows, the table's entry in the catalog, and the
+    files that the table names.
+
     Recovery comes first, and mirrors get what they have missed. Each thing is removed by itself, never by a prefix,
     and nothing outside a dataset's own directory. Safe at any time, also in several processes at once, while others
     read and write.
@@ -64,10 +67,13 @@ def maintain(
         lines += [
             f"{each.kind} {each.what}" + (f" of {each.dataset}" if each.dataset else "") for each in report.removed
         ]
+    lines += [f"{'would be purged' if dry_run else 'purged'}: {each}" for each in report.purged]
+    lines += report.notes
     done = "would be removed" if dry_run else "removed"
     lines += [f"{done}: {_counted(kind, count)}{_sized(size)}" for kind, (count, size) in report.totals().items()]
     again = lakeward("maintain", *(datasets or ()), *(() if older_than == "1h" else ("--older-than", older_than)))
-    steps = [again] if (dry_run and (report.mirrored or report.compacted or report.removed)) or report.failures else []
+    pending = dry_run and (report.mirrored or report.compacted or report.removed or report.purged)
+    steps = [again] if pending or report.failures else []
     session.show(report.to_json(), lines or ["nothing to do"], steps)
     if report.failures:
         raise typer.Exit(1)
