@@ -29,6 +29,7 @@ from lakeward.types.conform import to_reader
 # Not through `lakeward.open`, which imports when it is called: here that would be in every child.
 from lakeward.wiring.opening import open_workspace
 from lakeward.wiring.workspace import Workspace
+from support.moves import to_its_home
 
 FAULTS = {"crash": crash_at, "pause": pause_at}
 
@@ -39,6 +40,7 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
     with open_workspace(
         database_url=case["url"],
         warehouse=case["warehouse"],
+        catalog=case.get("catalog"),
         settings_file=case.get("settings"),
         faults=FAULTS[kind](step, occurrence),
     ) as workspace:
@@ -51,6 +53,9 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
             bring = getattr(workspace.replication, case["bring"])
             bring(workspace.tree.dataset(case["dataset"]), case["to"])
             return {"versions": []}
+        if "move" in case:
+            dataset = workspace.dataset(case["move"])
+            return {"way": workspace.moving.move(dataset.record, to_its_home(dataset)).way}
         if "flip" in case:
             done = getattr(workspace.flip(case["dataset"]), case["flip"])(**case["how"])
             return {"done": len(done) if isinstance(done, list) else 1}

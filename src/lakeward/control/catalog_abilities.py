@@ -65,6 +65,19 @@ class CatalogAbilities:
         return dict(vars(self))
 
 
+@dataclass(frozen=True)
+class KnownCatalog:
+    """A catalog by its name and address, without anything secret; `abilities` None: nobody has looked yet."""
+
+    name: str
+    abilities: CatalogAbilities | None
+
+    def in_words(self) -> str:
+        """Return what is known of it for people."""
+        found = self.abilities.in_words() if self.abilities is not None else "nobody has looked yet what it can do"
+        return f"{self.name}: {found}"
+
+
 class KnownCatalogs:
     """The abilities of the catalogs that the workspace has had."""
 

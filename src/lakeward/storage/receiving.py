@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakeward.control.catalog_abilities import KnownCatalog
 from lakeward.storage.table import TableRef
 
 
@@ -50,6 +51,17 @@ class Receiver(ABC):
             table: the dataset.
             size: about how many bytes its copy will have.
         """
+
+    def catalog(self, *, probe: bool = False) -> KnownCatalog | None:
+        """Return what is known of the arm's catalog; None: the arm has none.
+
+        Args:
+            probe: look now, on a scratch table that is gone afterwards.
+
+        Raises:
+            CatalogError: the catalog does not answer, or failed in a way that may pass.
+        """
+        return None
 
     @abstractmethod
     def rehearse(self, table: TableRef, rows: pa.RecordBatch) -> None:

@@ -352,7 +352,7 @@ class IcebergArm(StorageArm):
 
     def receiver(self) -> Receiver:
         """Look ahead with what writes here."""
-        return IcebergReceiver(self._tables)
+        return IcebergReceiver(self._tables, self._abilities)
 
     # Another engine's commits ----------------------------------------------------------------------------------------
 

@@ -6,7 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.schema import Schema as IcebergSchema
 
+from lakeward.control.catalog_abilities import KnownCatalog
 from lakeward.errors import LakewardError
+from lakeward.storage.arms.iceberg.abilities import Abilities
 from lakeward.storage.arms.iceberg.columns import TableColumns
 from lakeward.storage.arms.iceberg.data_file import writer_options
 from lakeward.storage.arms.iceberg.tables import Tables, physical_schema
@@ -22,10 +24,12 @@ class IcebergReceiver(Receiver):
 
     Args:
         tables: finds the dataset's table, if it has one.
+        abilities: what the catalog can do.
     """
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, abilities: Abilities) -> None:
         self._tables = tables
+        self._abilities = abilities
 
     def column_types(self, table: TableRef) -> dict[str, str]:
         """Read them from the table that there is, or from that which would be made."""
@@ -36,6 +40,11 @@ class IcebergReceiver(Receiver):
     def abilities(self, table: TableRef, size: int) -> list[Ability]:
         """Ask the catalog for the table, write a file into the warehouse, and look how much room there is."""
         return [self._catalog(table), *self._warehouse(size)]
+
+    def catalog(self, *, probe: bool = False) -> KnownCatalog:
+        """Ask Postgres, or the catalog."""
+        found = self._abilities.probe() if probe else self._abilities.known()
+        return KnownCatalog(self._abilities.catalog, found)
 
     def rehearse(self, table: TableRef, rows: pa.RecordBatch) -> None:
         """Write a Parquet file in memory."""

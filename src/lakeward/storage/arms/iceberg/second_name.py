@@ -197,8 +197,9 @@ class SecondName:
             self._unname(self._relocation.target, there)
 
     def _alone(self) -> Table:
-        """Read the table through its only name."""
-        there = self._tables.owned(self._table, self._relocation.target)
+        """Read the table through its only name, which that is while the move is in our hands."""
+        with self._guard():
+            there = self._tables.owned(self._table, self._relocation.target)
         why = "it is not there" if there is None else _unreadable(there)
         if there is None or why is not None:
             raise CatalogError(
