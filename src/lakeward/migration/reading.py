@@ -18,8 +18,8 @@ from lakeward.types.digest import Digest, digest_batches
 MOST_ROWS = 1_000_000
 """One read takes so many positions at most: all rows were compared by `verify`."""
 
-READER = "api.read"
-"""These reads are those of the Python API."""
+READER = "flip.canary"
+"""One of `COMPARERS`: each of its reads names its arm."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def read_both(rooms: Rooms, dataset: DatasetRecord, read: Read, arms: tuple[str,
         equal=found.equal,
         rows=found.rows,
         details={
-            "reader": "flip.canary",
+            "reader": READER,
             "what": found.what,
             "primary": dataset.route.primary_arm,
             "arms": {

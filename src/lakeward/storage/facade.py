@@ -33,7 +33,7 @@ from lakeward.storage.requests import (
     WriteResult,
 )
 from lakeward.storage.routing import Chosen, Place, Routing
-from lakeward.storage.scans import columns_of, scan_of, schema_of
+from lakeward.storage.scans import CHANGES, FIRST, columns_of, kind_of, scan_of, schema_of
 from lakeward.storage.shadow import Shadow, ShadowRead
 from lakeward.storage.table import table_ref
 from lakeward.storage.verbs import verb_named
@@ -103,7 +103,10 @@ class Storage:
         scan, table = scan_of(dataset, request), table_ref(dataset)
         chosen = self.routing.choose(dataset, reader, request.arm, request.version)
         schema = schema_of(dataset, scan)
-        return self._streamed(dataset, chosen, schema, lambda place: place.arm.scan(table, place.version, scan), scan)
+        kind = kind_of(dataset, scan)
+        return self._streamed(
+            dataset, chosen, schema, lambda place: place.arm.scan(table, place.version, scan), kind, scan
+        )
 
     def in_place(
         self, dataset: DatasetRecord, request: ReadRequest = WHOLE, *, reader: str = "api.read"
@@ -123,7 +126,7 @@ class Storage:
             return None
         found = place.arm.in_place(table_ref(dataset), place.version, scan)
         if found is not None:
-            self.routing.told(dataset, chosen)
+            self.routing.told(dataset, chosen, kind_of(dataset, scan))
         return found
 
     def read_prepared(
@@ -158,7 +161,7 @@ class Storage:
             found = first_rows(place, table_ref(dataset), replace(scan, identity=True), count, positions)
             return found.select(schema.names).to_reader()
 
-        return self._streamed(dataset, chosen, schema, opened, scan).read_all()
+        return self._streamed(dataset, chosen, schema, opened, FIRST, scan).read_all()
 
     def changes(
         self, dataset: DatasetRecord, request: ChangesRequest, *, reader: str = "api.changes"
@@ -189,7 +192,7 @@ class Storage:
             if newest == 0:
                 return inserts(table, None, wanted)
             chosen = self.routing.choose(dataset, reader, request.arm, request.version)
-            return self._streamed(dataset, chosen, schema, lambda place: inserts(table, place, wanted))
+            return self._streamed(dataset, chosen, schema, lambda place: inserts(table, place, wanted), CHANGES)
         old, chosen, beside = self.routing.choose_pair(dataset, reader, request.arm, request.since, newest)
 
         def opened(new: Place) -> pa.RecordBatchReader:
@@ -205,7 +208,7 @@ class Storage:
 
             return compared(self._duck, table, sides, wanted, still_there)
 
-        return self._streamed(dataset, chosen, schema, opened)
+        return self._streamed(dataset, chosen, schema, opened, CHANGES)
 
     def _streamed(
         self,
@@ -213,12 +216,13 @@ class Storage:
         chosen: Chosen,
         schema: pa.Schema,
         opened: Callable[[Place], pa.RecordBatchReader],
+        kind: str,
         scan: Scan | None = None,
     ) -> pa.RecordBatchReader:
         """Stream what a reader asks for from where it goes, compared with another arm if it is to be."""
         if chosen.place is None:
             return pa.RecordBatchReader.from_batches(schema, iter(()))
-        self.routing.told(dataset, chosen)
+        self.routing.told(dataset, chosen, kind)
         if not chosen.shadow:
             return opened(chosen.place)
         head = chosen.place.version.version == dataset.head_version

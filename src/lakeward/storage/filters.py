@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import sqlglot
@@ -102,13 +102,14 @@ class Filter:
     """A checked predicate: DuckDB SQL over the dataset's columns, the columns that it reads, and its simple parts.
 
     `spans` are ranges of `__row_index`, from the first up to before the second; a row in none of them can't be wanted.
-    None: any can.
+    None: any can. `pinned` are the columns of which a row must have one of some given values.
     """
 
     sql: str
     columns: tuple[str, ...]
     conjuncts: tuple[Conjunct, ...]
     spans: tuple[tuple[int, int], ...] = ()
+    pinned: frozenset[str] = frozenset()
 
 
 def within(spans: Sequence[tuple[int, int]]) -> Filter:
@@ -166,7 +167,8 @@ def parse_filter(text: str, schema: Schema, dataset: str) -> Filter:
                 hint = f"did you mean {near[0]}?" if near else f"the columns are {', '.join(schema.names)}"
                 raise refuse(f"names the unknown column {name!r}", hint)
             columns[known[name.casefold()]] = None
-    return Filter(predicate.sql(dialect="duckdb"), tuple(columns), tuple(_conjuncts(predicate, schema, known)))
+    conjuncts = tuple(_conjuncts(predicate, schema, known))
+    return Filter(predicate.sql(dialect="duckdb"), tuple(columns), conjuncts, pinned=_pinned(predicate, known))
 
 
 def below(where: Filter | None, position: int) -> Filter:
@@ -179,10 +181,32 @@ def below(where: Filter | None, position: int) -> Filter:
     return Filter(f"({where.sql}) AND {first}", columns, (*where.conjuncts, conjunct))
 
 
+def _parts(predicate: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield what all must be true."""
+    for part in predicate.flatten() if isinstance(predicate, exp.And) else [predicate]:
+        yield part.unnest()
+
+
+def _pinned(predicate: exp.Expr, known: dict[str, str]) -> frozenset[str]:
+    """Return the columns that are compared with values alone, as in `id = 7` and `id IN (7, 8)`."""
+    found: set[str] = set()
+    for part in _parts(predicate):
+        if isinstance(part, exp.EQ):
+            sides = [part.this, part.expression]
+        elif isinstance(part, exp.In) and part.expressions:
+            sides = [part.this, *part.expressions]
+        else:
+            continue
+        columns = [side for side in sides if isinstance(side, exp.Column) and len(side.parts) == 1]
+        others = [side for side in sides if side not in columns]
+        if len(columns) == 1 and not any(side.find(exp.Column) for side in others):
+            found.add(known[columns[0].name.casefold()])
+    return frozenset(found)
+
+
 def _conjuncts(predicate: exp.Expr, schema: Schema, known: dict[str, str]) -> list[Conjunct]:
     found: list[Conjunct] = []
-    for part in predicate.flatten() if isinstance(predicate, exp.And) else [predicate]:
-        part = part.unnest()
+    for part in _parts(predicate):
         operator = _COMPARISONS.get(type(part))
         if operator is None:
             continue

@@ -49,7 +49,7 @@ class MirrorStep:
         assert mirror is not None and prepared is not None, "there is something to mirror"
         held = mirror.newest.version if mirror.newest is not None else 0
         if held != transaction.parent_version:
-            self._metrics.add("lakeward_mirror_missed_total", arm=mirror.arm)
+            self._metrics.add("lakeward_mirror_missed_total", dataset=transaction.dataset_id, arm=mirror.arm)
             job.mirror_error = f"the {mirror.arm} arm was behind before: it holds version {held}"
             return
         try:
@@ -60,7 +60,7 @@ class MirrorStep:
             job.mirrored, job.mirror_error = None, f"{type(error).__name__}: {error}"
             job.mismatch = str(error) if isinstance(error, ParityMismatch) else None
             what = "mismatches" if job.mismatch is not None else "failures"
-            self._metrics.add(f"lakeward_mirror_{what}_total", arm=mirror.arm)
+            self._metrics.add(f"lakeward_mirror_{what}_total", dataset=transaction.dataset_id, arm=mirror.arm)
             log.warning(
                 "dataset %s: version %d does not get to its mirror, the %s arm: %s",
                 transaction.dataset,

@@ -101,7 +101,8 @@ class WriteProtocol:
         metrics: Metrics | None = None,
     ) -> None:
         self._duck = duck
-        self._mirror_step = MirrorStep(arms, Mirroring(arms, duck), faults, metrics or Metrics())
+        self._metrics = metrics or Metrics()
+        self._mirror_step = MirrorStep(arms, Mirroring(arms, duck), faults, self._metrics)
         self._tree = tree
         self._ledger = ledger
         self._slots = slots
@@ -162,6 +163,8 @@ class WriteProtocol:
                     self._mirror(job, heartbeat)
                 self._decide([job for job in jobs if job.prepared is not None])
             except BaseException as error:
+                if isinstance(error, ConflictError):
+                    self._metrics.add("lakeward_writes_refused_total", error=type(error).__name__)
                 for job in jobs:
                     self._abort(job, f"{type(error).__name__}: {error}")
                 raise

@@ -121,8 +121,8 @@ class Routing:
         """Return the arm that is to answer a reader, whether it holds the version or not; the ledger is not asked."""
         return self.arm(self._wanted(dataset, reader, arm)[0])
 
-    def told(self, dataset: DatasetRecord, chosen: Chosen) -> None:
-        """Log and count where a read goes; once for each read."""
+    def told(self, dataset: DatasetRecord, chosen: Chosen, kind: str) -> None:
+        """Log and count where a read of one of `scans.KINDS` goes; once for each read."""
         place = chosen.place
         if place is None:
             return
@@ -130,10 +130,11 @@ class Routing:
         log.debug(
             "%s reads dataset %s, version %d, on the %s arm", chosen.reader, dataset.name, place.version.version, name
         )
-        self._metrics.add("lakeward_reads_total", arm=name, reader=chosen.reader)
+        count, reader = self._metrics.add, chosen.reader
+        count("lakeward_reads_total", dataset=dataset.id, arm=name, kind=kind, reader=reader)
         if name != chosen.wanted:
             self._warn(dataset, place, chosen.wanted)
-            self._metrics.add("lakeward_read_fallbacks_total", arm=chosen.wanted, reader=chosen.reader)
+            count("lakeward_read_fallbacks_total", dataset=dataset.id, arm=chosen.wanted, reader=reader)
 
     def resolve(self, dataset: DatasetRecord, arm: str | None = None, version: int | None = None) -> Place | None:
         """Find the arm for what no reader's flag decides; None if the dataset has no version yet.

@@ -11,7 +11,12 @@ from lakeward.storage.changes import check_order
 from lakeward.storage.filters import parse_filter
 from lakeward.storage.identity import with_identity
 from lakeward.storage.requests import ReadRequest
+from lakeward.types.schema import ROW_ID, ROW_INDEX
 from lakeward.types.table import arrow_schema
+
+SCAN, FILTERED, POINT, SINCE, CHANGES, FIRST = KINDS = ("scan", "filtered", "point", "since", "changes", "first")
+"""Kinds of reads: of all rows; of those that a filter picks; of single rows, by their whole key or their identity; of
+what was written since a version; of what changed between two; of the first rows, to look at."""
 
 
 def scan_of(dataset: DatasetRecord, request: ReadRequest) -> Scan:
@@ -34,6 +39,15 @@ def scan_of(dataset: DatasetRecord, request: ReadRequest) -> Scan:
     columns = columns_of(dataset, request.columns)
     where = parse_filter(request.where, dataset.schema, dataset.name) if request.where is not None else None
     return Scan(columns, request.identity, request.since, where)
+
+
+def kind_of(dataset: DatasetRecord, scan: Scan) -> str:
+    """Return what kind of read a scan is, one of `KINDS`."""
+    if scan.where is None:
+        return SINCE if scan.since is not None else SCAN
+    pinned, key = scan.where.pinned, dataset.schema.primary_key
+    single = bool(pinned & {ROW_ID, ROW_INDEX}) or (bool(key) and pinned.issuperset(key))
+    return POINT if single else FILTERED
 
 
 def columns_of(dataset: DatasetRecord, asked: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -257,7 +257,7 @@ class Shadow:
         return {"found": found.to_json(), "samples": [sample.to_json() for sample in found.samples]}
 
     def _count(self, asked: ShadowRead, outcome: str) -> None:
-        self._metrics.add(_COUNTER, outcome=outcome, reader=asked.reader)
+        self._metrics.add(_COUNTER, dataset=asked.table.dataset_id, outcome=outcome, reader=asked.reader)
 
 
 def _without(schema: Schema, columns: frozenset[str]) -> Schema:

@@ -14,6 +14,7 @@ from pathlib import Path
 from lakeward.clock import Clock, Faults, Ids, NoFaults, RandomIds, SystemClock
 from lakeward.compute.engine import Engine
 from lakeward.compute.engines.duckdb import DuckDBEngine
+from lakeward.control.counters import Counters, Counting
 from lakeward.control.db import Database
 from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.control.flags.cache import FlagCache
@@ -182,7 +183,8 @@ def _assemble(
     tree = Tree(database)
     ledger = Ledger(database, lease_seconds=settings.ledger.lease_seconds)
     slots = Slots(database, ledger, clock, timeout_seconds=settings.ledger.lock_timeout_seconds)
-    metrics = Metrics()
+    counting = _counting(database, undo)
+    metrics = counting.metrics
     scratch = _scratch(home, undo)
     storage_settings = _storage_settings(settings, warehouse, scratch)
     duck = Duck(storage_settings)
@@ -203,26 +205,14 @@ def _assemble(
     compaction = _compaction(settings, tree, ledger, made, protocol, hasty)
     table, listener = FlagTable(database), FlagListener(database, clock)
     undo.callback(listener.close)
-    cache = FlagCache(table, clock, listener.asked)
+    cache = FlagCache(table, clock, listener.asked, metrics)
     routing = Routing(ledger, made, retention, cache, metrics)
     shadow = _shadow(settings.shadow, duck, database, metrics, clock)
     undo.callback(shadow.close)
     storage = Storage(tree, routing, protocol, RecordedDigests(database), duck, compaction, cache, shadow)
     replication = Replication(tree, ledger, slots, routing, protocol, recovery, retention, duck, ids)
-    lease = settings.ledger.lease_seconds
-    maintenance = Maintenance(
-        tree,
-        retention,
-        recovery,
-        replication,
-        compaction,
-        made,
-        ParityChecks(database),
-        kept_findings=settings.retention.comparisons,
-        lease_seconds=lease,
-        faults=faults,
-    )
-    flips = Flips(database, lease_seconds=lease)
+    maintenance = _maintenance(settings, database, retention, recovery, replication, compaction, made, faults)
+    flips = Flips(database, lease_seconds=settings.ledger.lease_seconds)
     engine = _engine(settings.compute, scratch)
     models = Models(ModelTables(database), settings.models.time_limit_seconds)
     stages = partial(_stages, models, scratch)
@@ -241,13 +231,50 @@ def _assemble(
         foreign=Foreign(tree, ledger, made, protocol, recovery),
         recovery=recovery,
         retention=retention,
-        upkeep=Upkeep(tree, maintenance, models, scratch, Purging(tree, Purges(database), retention, made, faults)),
+        upkeep=Upkeep(
+            tree,
+            maintenance,
+            models,
+            Counters(database),
+            scratch,
+            Purging(tree, Purges(database), retention, made, faults),
+        ),
         pipelines=pipelines,
         names=tree_rooms(tree, ledger, slots, recovery, pipelines, settings.retention.dropped_days, faults, ids),
         models=models,
-        metrics=metrics,
+        metrics=counting,
     )
     return Workspace(parts, close=_once(undo.pop_all().close))
+
+
+def _counting(database: Database, undo: ExitStack) -> Counting:
+    counting = Counting(Counters(database))
+    undo.callback(counting.close)
+    return counting
+
+
+def _maintenance(
+    settings: Settings,
+    database: Database,
+    retention: Retention,
+    recovery: Recovery,
+    replication: Replication,
+    compaction: Compaction,
+    made: Mapping[str, StorageArm],
+    faults: Faults,
+) -> Maintenance:
+    return Maintenance(
+        Tree(database),
+        retention,
+        recovery,
+        replication,
+        compaction,
+        made,
+        ParityChecks(database),
+        kept_findings=settings.retention.comparisons,
+        lease_seconds=settings.ledger.lease_seconds,
+        faults=faults,
+    )
 
 
 def _flip_rooms(

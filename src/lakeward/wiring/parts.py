@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakeward.control.counters import Counting
 from lakeward.control.db import Database
 from lakeward.control.ledger import Ledger
-from lakeward.control.metrics import Metrics
 from lakeward.control.retention import Retention
 from lakeward.control.tree import Tree
 from lakeward.migration.stage import Rooms as FlipRooms
@@ -43,4 +43,4 @@ class Parts:
     pipelines: Pipelines
     names: TreeRooms
     models: Models
-    metrics: Metrics
+    metrics: Counting

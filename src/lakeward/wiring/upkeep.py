@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lakeward.compute.scratch import remove_abandoned
+from lakeward.control.counters import Counters
 from lakeward.control.tree import Tree
 from lakeward.pipelines.models.registry import Models
 from lakeward.storage.leftovers import Leftover
@@ -23,15 +24,19 @@ class Upkeep:
         tree: its names.
         maintenance: for its datasets.
         models: the registered ones.
+        counters: forgets those of long ago.
         scratch: the directory for what queries spill.
         purging: for what was dropped.
     """
 
-    def __init__(self, tree: Tree, maintenance: Maintenance, models: Models, scratch: Path, purging: Purging) -> None:
+    def __init__(
+        self, tree: Tree, maintenance: Maintenance, models: Models, counters: Counters, scratch: Path, purging: Purging
+    ) -> None:
         self._purging = purging
         self._tree = tree
         self._maintenance = maintenance
         self._models = models
+        self._counters = counters
         self._scratch = scratch
 
     def run(
@@ -50,6 +55,8 @@ class Upkeep:
             aborted = self._models.tidy(dry_run=dry_run)
             report.removed.extend(Leftover("", "model", f"{name}@{version}", size) for name, version, size in aborted)
             report.removed.extend(self._scratch_leftovers(older_than, dry_run))
+            if not dry_run:
+                self._counters.forget()
         return report
 
     def _scratch_leftovers(self, older_than: float, dry_run: bool) -> Iterator[Leftover]:

@@ -209,9 +209,9 @@ class Workspace(TreeOfNames):
         """Return where every dataset is, by name."""
         return [dataset_status(record, self.replication) for record in self.tree.datasets()]
 
-    def metrics(self) -> dict[str, int]:
-        """Return what this process has counted, by names as Prometheus writes them: reads, fallbacks, comparisons."""
-        return self._metrics.values()
+    def metrics(self, days: int | None = None) -> dict[str, int]:
+        """Return what this process has counted, by names as Prometheus writes them; or all, in the last `days`."""
+        return self._metrics.values(days)
 
     # Pipelines -------------------------------------------------------------------------------------------------------
 

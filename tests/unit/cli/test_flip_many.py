@@ -97,6 +97,14 @@ def test_what_gains_from_a_flip_is_told_with_its_facts(run: Run, opened: lakewar
     assert run("status", "--advise").out == "nothing speaks for a flip\n"
     for number in range(1, 24):
         datasets[1].write([{"id": number}])
+        datasets[0].to_arrow(where=f"id = {number}", arm="postgres")
+    opened.flags.set(reader="api.read", prefer="iceberg")
+    assert datasets[0].to_arrow().num_rows == 1
+    opened.metrics(days=1)
+    assert "in the last 7 days: fallback reads 1\n" in run("status").out
+    counted = run("status", "--output", "json").document["counters"]
+    assert counted["days"] == 7
+    assert counted["values"]['lakeward_reads_total{arm="postgres",kind="point",reader="api.read"}'] == 23
     told = run("status", "--advise", "--output", "json").document
     [advice] = told["advice"]
     assert (advice["dataset"], advice["to"]) == ("main.s.on_iceberg", "postgres")

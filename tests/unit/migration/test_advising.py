@@ -14,6 +14,10 @@ OFTEN = {"days": 7.0, "writes": 700, "rows_written": 1400}
 READS = {"reads": 50, "seconds": {"postgres": 1.0, "iceberg": 0.25}}
 
 
+SCANS = {"kinds": {"scan": 150, "filtered": 50, "point": 50}}
+POINTS = {"kinds": {"scan": 40, "point": 60}}
+
+
 def facts(arm: str, rows: int, known: dict[str, Any], **extent: int) -> Facts:
     return Facts("m.s.d", arm, rows, **known, extent=Extent(**extent))
 
@@ -37,6 +41,15 @@ def facts(arm: str, rows: int, known: dict[str, Any], **extent: int) -> Facts:
         (facts("iceberg", 5_000_000, OFTEN), None),
         (facts("iceberg", 5_000_000, OFTEN, data_files=10, delete_files=30), "30 delete files on 10 data files"),
         (facts("iceberg", 5_000_000, WEEK, data_files=10, delete_files=30), None),
+        # How it is read: scans, or single rows.
+        (facts("postgres", 200_000, {**WEEK, **SCANS}), "200,000 rows, and 80% of 250 reads scan them, with 7 writes"),
+        (facts("postgres", 200_000, {**OFTEN, **SCANS}), None),
+        (facts("postgres", 20_000, {**WEEK, **SCANS}), None),
+        (facts("postgres", 2_000_000, {**WEEK, "kinds": {"since": 90, "point": 10}}), None),
+        (facts("postgres", 2_000_000, {**WEEK, "kinds": {"since": 9}}), "written with 10,000 rows at a time"),
+        (facts("iceberg", 5_000, {**WEEK, **POINTS}), "5,000 rows, and 60% of 100 reads ask for single ones"),
+        (facts("iceberg", 50_000, {**WEEK, **POINTS}), None),
+        (facts("iceberg", 5_000, {**WEEK, **SCANS}), None),
         (facts("iceberg", 5, {"days": 0.01, "writes": 3, "rows_written": 5}), None),
     ],
 )
@@ -58,5 +71,8 @@ def test_only_what_was_measured_is_told() -> None:
         "to": "iceberg",
         "reason": advice.reason,
         "facts": {"rows": 2_000_000, "days": 7.0, "writes": 7, "rows_written": 70_000},
-        "not_known": ["how readers read it: no reader is set to shadow both arms"],
+        "not_known": [
+            "how readers read it: fewer than 20 reads were counted",
+            "how long the other arm would take: no reader is set to shadow both arms",
+        ],
     }

@@ -223,3 +223,22 @@ def test_what_passes_means_what_duckdb_takes_the_text_for(text: str) -> None:
 )
 def test_conjuncts_are_comparisons_of_a_column_with_an_integer(text: str, expected: list[tuple[str, str, int]]) -> None:
     assert [(each.column, each.operator, each.value) for each in parse_filter(text, SCHEMA, "d").conjuncts] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("id = 5 AND \"Note\" = 'x'", {"id", "Note"}),
+        ("(ID IN (5, 6)) AND small > 3", {"id"}),
+        ("__row_id = 7", {"__row_id"}),
+        ("5 = id", {"id"}),
+        ("id = small", set()),
+        ("id IN (5, small)", set()),
+        ("id = 5 OR small = 1", set()),
+        ("NOT id = 5", set()),
+        ("id + 1 = 5", set()),
+        ("place.city = 'Bonn'", set()),
+    ],
+)
+def test_pinned_are_columns_that_have_one_of_some_values(text: str, expected: set[str]) -> None:
+    assert parse_filter(text, SCHEMA, "d").pinned == expected

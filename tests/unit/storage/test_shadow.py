@@ -74,16 +74,20 @@ def spoil(workspace: lakeward.Workspace, dataset: lakeward.Dataset) -> None:
 def test_a_reader_is_sent_where_its_flag_says(
     shared: lakeward.Workspace, mirrored: lakeward.Dataset, caplog: pytest.LogCaptureFixture
 ) -> None:
-    reads = 'lakeward_reads_total{{arm="{}",reader="{}"}}'
-    assert counted(shared, reads.format("postgres", "api.read"), mirrored.to_arrow) == 1
+    reads = 'lakeward_reads_total{{arm="{}",kind="{}",reader="{}"}}'
+    assert counted(shared, reads.format("postgres", "scan", "api.read"), mirrored.to_arrow) == 1
     prefer(shared, mirrored, "iceberg", "api.read", "api.preview", "api.changes", "pipelines.source")
-    for reader, read in (
-        ("api.read", mirrored.to_arrow),
-        ("api.preview", mirrored.preview),
-        ("api.changes", lambda: mirrored.changes(0)),
-        ("pipelines.source", lambda: shared.storage.in_place(mirrored.record, reader="pipelines.source")),
+    for kind, reader, read in (
+        ("scan", "api.read", mirrored.to_arrow),
+        ("filtered", "api.read", lambda: mirrored.to_arrow(where="note = 'n7'")),
+        ("point", "api.read", lambda: mirrored.to_arrow(where="note = 'n7' AND id IN (7, 8)")),
+        ("point", "api.read", lambda: mirrored.to_arrow(where="__row_id = 7")),
+        ("since", "api.read", lambda: mirrored.to_arrow(since=1)),
+        ("first", "api.preview", mirrored.preview),
+        ("changes", "api.changes", lambda: mirrored.changes(0)),
+        ("scan", "pipelines.source", lambda: shared.storage.in_place(mirrored.record, reader="pipelines.source")),
     ):
-        assert counted(shared, reads.format("iceberg", reader), read) == 1
+        assert counted(shared, reads.format("iceberg", kind, reader), read) == 1
     # The mirror misses a write: whoever prefers it is served by the other arm, and told once.
     shared.replication.reroute(mirrored.record, "pg")
     mirrored.write([{"id": 1_000, "note": "late"}])

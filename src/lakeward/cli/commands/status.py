@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,21 @@ from lakeward.cli.text import table
 
 if TYPE_CHECKING:
     from lakeward.migration.advising import Advice
+
+
+COUNTED_DAYS = 7
+
+TROUBLES = {
+    "lakeward_read_fallbacks_total": "fallback reads",
+    "lakeward_mirror_failures_total": "writes that failed on a mirror",
+    "lakeward_mirror_missed_total": "writes whose mirror was behind",
+    "lakeward_mirror_mismatches_total": "writes whose mirror differed",
+    'lakeward_shadow_reads_total{outcome="mismatch"': "compared reads that differed",
+    'lakeward_shadow_reads_total{outcome="failed"': "shadow reads not compared",
+    "lakeward_flags_clamped_total": "clamped flags",
+    "lakeward_writes_refused_total": "refused writes",
+}
+"""Counters that are told of where they are not zero: what their names begin with, and what they count."""
 
 
 def register(app: typer.Typer) -> None:
@@ -29,11 +45,12 @@ def status(
 ) -> None:
     """Show where every dataset stands.
 
-    Version, rows, the arms that hold it, open transactions, and what other engines have moved.
+    Version, rows, the arms that hold it, open transactions, and what other engines have moved. What did not go as it
+    was to in the last seven days is counted, in all processes; --output json has every counter.
 
     With --advise, which datasets gain from a flip: by rules of thumb over their size, the writes of the last seven
-    days, files and replaced rows, and by reads of both arms where some were compared. It is told what was looked at;
-    where nothing speaks for a flip, nothing is said.
+    days, files and replaced rows, how it is read, and by reads of both arms where some were compared. It is told what
+    was looked at; where nothing speaks for a flip, nothing is said.
     """
     if advise:
         _advise(session)
@@ -42,6 +59,7 @@ def status(
         datasets = workspace.status()
         unfinished = workspace.recoverable()
         place = workspace.database.display_url
+        counters = workspace.metrics(days=COUNTED_DAYS)
     diverged = [each.name for each in datasets if each.status == "diverged"]
     document = {
         "database": place,
@@ -49,6 +67,7 @@ def status(
         "open_transactions": [each.to_json() for each in unfinished if each.status == "open"],
         "unpublished": [each.to_json() for each in unfinished if each.status != "open"],
         "diverged": diverged,
+        "counters": {"days": COUNTED_DAYS, "values": counters},
     }
     rows = [
         (each.name, each.version, f"{each.row_count:,}", each.arm, ", ".join(each.holders) or "none", each.status)
@@ -65,6 +84,8 @@ def status(
         why = f": {lag.error}" if lag.error else ""
         missed = f"{lag.versions:,} versions, {lag.rows:,} rows"
         lines.append(f"{lag.dataset}: the {lag.arm} arm, its mirror, is behind by {missed}{why}")
+    if troubles := _troubles(counters):
+        lines.append(f"in the last {COUNTED_DAYS} days: {', '.join(troubles)}")
     steps = ["lakeward dataset import NAME FILE"] if not datasets else []
     if any(not left.held for left in unfinished):
         steps.append("lakeward ledger recover")
@@ -73,6 +94,15 @@ def status(
     for name in diverged:
         steps += [lakeward("ledger", way, name, "--dry-run") for way in ("adopt", "restore")]
     session.show(document, lines, steps)
+
+
+def _troubles(counters: Mapping[str, int]) -> list[str]:
+    """Say what did not go as it was to, and how often."""
+    sums = {
+        what: sum(value for name, value in counters.items() if name.startswith(begin))
+        for begin, what in TROUBLES.items()
+    }
+    return [f"{what} {count:,}" for what, count in sums.items() if count]
 
 
 def _advise(session: Session) -> None:

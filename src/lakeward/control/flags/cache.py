@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from lakeward.clock import Clock
 from lakeward.control.flags.registry import PREFERENCES, PRIMARY, READER, READERS, WRITER, WRITERS, Reader, Writer
 from lakeward.control.flags.store import FlagTable
+from lakeward.control.metrics import Metrics
 from lakeward.control.routes import MODES
 
 FRESH_SECONDS = 10.0
@@ -28,6 +29,7 @@ class FlagCache:
         table: where they stand.
         clock: tells how old they are.
         asked: is called at each look, with `forget`; starts what listens for changes, when that is worth it.
+        metrics: counts the flags that are above the ceiling of their writer.
         writers, readers: the registered ones.
     """
 
@@ -36,12 +38,14 @@ class FlagCache:
         table: FlagTable,
         clock: Clock,
         asked: Callable[[Callable[[], None]], None] = lambda _: None,
+        metrics: Metrics | None = None,
         writers: Mapping[str, Writer] = WRITERS,
         readers: Mapping[str, Reader] = READERS,
     ) -> None:
         self._table = table
         self._clock = clock
         self._asked = asked
+        self._metrics = metrics or Metrics()
         self._writers = writers
         self._readers = readers
         self._lock = threading.Lock()
@@ -58,7 +62,11 @@ class FlagCache:
         if registered is None:
             return MODES[0]
         mode = self._all().get((WRITER, writer, None))
-        return registered.default if mode is None else clamped(registered, mode)
+        if mode is None:
+            return registered.default
+        if mode not in MODES or not registered.allows(mode):
+            self._metrics.add("lakeward_flags_clamped_total", writer=writer)
+        return clamped(registered, mode)
 
     def preference(self, reader: str, dataset_id: int) -> str:
         """Return what a reader prefers, one of `PREFERENCES`: by its flag for the dataset, or for all, or its default.

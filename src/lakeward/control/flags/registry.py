@@ -115,6 +115,9 @@ KEEPERS = frozenset(
 )
 """What moves rows from arm to arm or rewrites them. They make no datasets, and go where they must."""
 
+COMPARERS = frozenset({"flip.canary"})
+"""What reads to compare the arms. Each of its reads names one, and no flag changes that."""
+
 
 def writer_named(name: str) -> Writer:
     """Return the writer of that name.

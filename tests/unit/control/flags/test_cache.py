@@ -13,6 +13,7 @@ from lakeward.control.flags.cache import FRESH_SECONDS, FlagCache
 from lakeward.control.flags.listener import LASTING_SECONDS, NAME, FlagListener
 from lakeward.control.flags.registry import READERS, Writer
 from lakeward.control.flags.store import FlagTable
+from lakeward.control.metrics import Metrics
 from lakeward.control.tree import DatasetRecord
 from lakeward.testing import FakeClock
 
@@ -65,10 +66,12 @@ def test_what_is_in_memory_is_looked_at_anew_after_ten_seconds(table: FlagTable)
 def test_a_flag_above_a_ceiling_that_was_lowered_is_clamped(table: FlagTable, caplog: pytest.LogCaptureFixture) -> None:
     table.put("writer", "pipeline.output", "iceberg_native", actor="an older version")
     lowered = {"pipeline.output": Writer("pipeline.output", "", ceiling="dual")}
-    cache = FlagCache(table, FakeClock(), writers=lowered)
+    metrics = Metrics()
+    cache = FlagCache(table, FakeClock(), metrics=metrics, writers=lowered)
     with caplog.at_level(logging.WARNING, "lakeward.flags"):
         assert cache.mode_of_new("pipeline.output") == "dual"
     assert caplog.messages == ["the flag of writer pipeline.output says iceberg_native, above its ceiling: it is dual"]
+    assert metrics.values() == {'lakeward_flags_clamped_total{writer="pipeline.output"}': 1}
     # And what a newer version has set, or set for what is not here, is the default.
     table.put("reader", "export", "tape", actor="a newer version")
     cache.forget()

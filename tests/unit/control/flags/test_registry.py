@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import lakeward
-from lakeward.control.flags.registry import KEEPERS, PREFERENCES, READERS, WRITERS
+from lakeward.control.flags.registry import COMPARERS, KEEPERS, PREFERENCES, READERS, WRITERS
 from lakeward.control.routes import MODES
 
 PACKAGE = Path(lakeward.__file__).parent
-KINDS = {"writer": {*WRITERS, *KEEPERS}, "reader": set(READERS)}
+KINDS = {"writer": {*WRITERS, *KEEPERS}, "reader": {*READERS, *COMPARERS}}
 
 
 def names_in(tree: ast.AST, kind: str) -> Iterator[str]:
