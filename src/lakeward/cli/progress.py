@@ -50,6 +50,11 @@ class Progress:
         self._lock = threading.RLock()
         self._stop = threading.Event()
 
+    @property
+    def live(self) -> bool:
+        """Whether it is a line on a terminal, that changes."""
+        return self._style == "live"
+
     def __call__(self, what: str, rows: int, total: int | None = None, unit: str = "rows") -> None:
         """Tell that `rows` of `total` (None: unknown) are done; `unit` is what they are, if not rows.
 

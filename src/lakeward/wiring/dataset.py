@@ -15,6 +15,7 @@ from lakeward.control.history import History
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Transaction
 from lakeward.control.retention import Retention
+from lakeward.control.table_places import TablePlaces
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.storage.facade import Storage
 from lakeward.storage.foreign import Foreign, ForeignState, Restored
@@ -25,6 +26,7 @@ from lakeward.types.digest import Digest
 from lakeward.types.schema import Schema
 from lakeward.wiring.actor import actor
 from lakeward.wiring.overview import DatasetStatus, dataset_status
+from lakeward.wiring.parts import Parts
 from lakeward.wiring.transfer import ExportResult, Transfer
 from lakeward.wiring.transfer import Progress as TransferProgress
 
@@ -41,6 +43,22 @@ class Rooms:
     foreign: Foreign
     retention: Retention
     transfer: Transfer
+    places: TablePlaces
+
+    @classmethod
+    def of(cls, parts: Parts, transfer: Transfer) -> Rooms:
+        """Take them from those of a workspace."""
+        return cls(
+            parts.database,
+            parts.tree,
+            parts.ledger,
+            parts.storage,
+            parts.replication,
+            parts.foreign,
+            parts.retention,
+            transfer,
+            parts.moves.places,
+        )
 
 
 class Dataset:
@@ -335,7 +353,8 @@ class Dataset:
 
     def status(self) -> DatasetStatus:
         """Return where it is: its arm, every arm that holds its newest version, and whether another engine moved it."""
-        return dataset_status(self.record, self._rooms.replication)
+        record = self.record
+        return dataset_status(record, self._rooms.replication, self._rooms.places.of(record.id))
 
     def history(self, most: int = 100, idle: bool = True) -> list[Transaction]:
         """Return its transactions, newest first.

@@ -31,9 +31,11 @@ from lakeward.control.recorded_digests import RecordedDigests
 from lakeward.control.retention import Retention
 from lakeward.control.schema import migrate
 from lakeward.control.slots import Slots
+from lakeward.control.table_places import TablePlaces
 from lakeward.control.tree import Tree
 from lakeward.discovery import discover
 from lakeward.errors import ConflictError, HomeNotWritable, SettingsError, StorageError
+from lakeward.migration.moves.sweep import Sweep
 from lakeward.migration.stage import Rooms as FlipRooms
 from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.service import Pipelines
@@ -216,6 +218,7 @@ def _assemble(
     engine = _engine(settings.compute, scratch)
     models = Models(ModelTables(database), settings.models.time_limit_seconds)
     stages = partial(_stages, models, scratch)
+    moving = Moving(ledger, slots, made, recovery.recover, faults, ids)
     flags = Flags(tree, table, cache, replication, ParityChecks(database), flips)
     pipelines = Pipelines(tree, ledger, storage, recovery, engine, database, models, stages, settings.build.jobs)
     parts = Parts(
@@ -225,7 +228,8 @@ def _assemble(
         ledger=ledger,
         storage=storage,
         replication=replication,
-        moving=Moving(ledger, slots, made, recovery.recover, faults, ids),
+        moving=moving,
+        moves=Sweep(tree, TablePlaces(database), moving, recovery.recover),
         flags=flags,
         flips=_flip_rooms(tree, storage, replication, flips, database, duck, clock, faults),
         foreign=Foreign(tree, ledger, made, protocol, recovery),

@@ -9,6 +9,7 @@ from lakeward.control.db import Database
 from lakeward.control.ledger import Ledger
 from lakeward.control.retention import Retention
 from lakeward.control.tree import Tree
+from lakeward.migration.moves.sweep import Sweep
 from lakeward.migration.stage import Rooms as FlipRooms
 from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.service import Pipelines
@@ -34,6 +35,7 @@ class Parts:
     storage: Storage
     replication: Replication
     moving: Moving
+    moves: Sweep
     flags: Flags
     flips: FlipRooms
     foreign: Foreign

@@ -55,6 +55,7 @@ class Workspace(TreeOfNames):
         self.storage = parts.storage
         self.replication = parts.replication
         self.moving = parts.moving
+        self.moves = parts.moves
         self.flags = parts.flags
         self._flips = parts.flips
         self.comparisons = Comparisons(parts.flips, actor)
@@ -65,16 +66,7 @@ class Workspace(TreeOfNames):
         self._models = parts.models
         self._metrics = parts.metrics
         self.transfer = Transfer(parts.tree, parts.storage)
-        self._rooms = Rooms(
-            parts.database,
-            parts.tree,
-            parts.ledger,
-            parts.storage,
-            parts.replication,
-            parts.foreign,
-            parts.retention,
-            self.transfer,
-        )
+        self._rooms = Rooms.of(parts, self.transfer)
         self._close = close
 
     # Flips -----------------------------------------------------------------------------------------------------------
@@ -207,7 +199,8 @@ class Workspace(TreeOfNames):
 
     def status(self) -> list[DatasetStatus]:
         """Return where every dataset is, by name."""
-        return [dataset_status(record, self.replication) for record in self.tree.datasets()]
+        places = self.moves.places.all()
+        return [dataset_status(record, self.replication, places[record.id]) for record in self.tree.datasets()]
 
     def metrics(self, days: int | None = None) -> dict[str, int]:
         """Return what this process has counted, by names as Prometheus writes them; or all, in the last `days`."""

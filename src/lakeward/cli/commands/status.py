@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from lakeward.cli.command import command
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session, heavy
-from lakeward.cli.text import table
+from lakeward.cli.text import counted, table
 
 if TYPE_CHECKING:
     from lakeward.migration.advising import Advice
@@ -79,6 +79,9 @@ def status(
         what = "open" if left.status == "open" else "committed, not yet published"
         held = "held" if left.held else "its owner is gone" if left.status == "open" else "to be published again"
         lines.append(f"{left.dataset} version {left.version} on the {left.arm} arm: {what} ({left.owner or held})")
+    away = [each for each in datasets if not each.at_home]
+    if away:
+        lines.append(f"{counted(len(away), 'Iceberg table')} not where the dataset's name says")
     behind = [each.behind for each in datasets if each.behind is not None]
     for lag in behind:
         why = f": {lag.error}" if lag.error else ""
@@ -91,6 +94,8 @@ def status(
         steps.append("lakeward ledger recover")
     if behind:
         steps.append(lakeward("maintain", *(lag.dataset for lag in behind)))
+    if away:
+        steps.append("lakeward move plan")
     for name in diverged:
         steps += [lakeward("ledger", way, name, "--dry-run") for way in ("adopt", "restore")]
     session.show(document, lines, steps)

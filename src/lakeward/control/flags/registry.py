@@ -106,6 +106,7 @@ KEEPERS = frozenset(
         "flip.mirror",
         "flip.switch",
         "move.apply",
+        "move.undo",
         "flags.set",
         "ledger.adopt",
         "maintain",

@@ -1,0 +1,1 @@
+"""Moves of Iceberg tables to where their datasets' names say: which, done one after the other, and taken back."""
