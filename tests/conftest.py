@@ -7,15 +7,19 @@ import random
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
-from psycopg import sql
 
 import lakeward
 from lakeward.control.embedded import EmbeddedPostgres
+from support.databases import WORKSPACE, drop_database, made_database, make_template, never_wait_for_the_disk
+
+# Where the server of the tests is kept, if so many bytes are free: each worker's takes up to 1 GiB.
+MEMORY = Path("/dev/shm")
+ENOUGH_MEMORY = 8 << 30
 
 # New examples on every run, so that CI goes on searching; a failure prints the blob that replays it. No deadline: the
 # first example of a test may start a database, and two busy cores say nothing about our code.
@@ -60,30 +64,45 @@ def short_tmp(short_root: Path) -> Path:
     return path
 
 
+@contextmanager
+def in_memory(otherwise: Path) -> Iterator[Path]:
+    """A directory in memory for what is written again and again, where there is enough; else the other one."""
+    if not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < ENOUGH_MEMORY or not os.access(MEMORY, os.W_OK):
+        yield otherwise
+        return
+    root = Path(tempfile.mkdtemp(prefix="lw-", dir=MEMORY))
+    root.chmod(0o755)
+    yield root
+    shutil.rmtree(root, ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
 def postgres(short_root: Path) -> Iterator[EmbeddedPostgres]:
     """The embedded server that this session's tests share; it stops after the last of them."""
-    with EmbeddedPostgres.acquire(short_root / "postgres", short_root / "cache") as server:
+    with in_memory(short_root) as root, EmbeddedPostgres.acquire(root / "postgres", short_root / "cache") as server:
+        never_wait_for_the_disk(server.url)
+        make_template(server.url)
         yield server
 
 
 @pytest.fixture
-def new_database(postgres: EmbeddedPostgres) -> Callable[[], str]:
-    """Makes empty databases; each call returns another one's libpq URL."""
+def new_database(postgres: EmbeddedPostgres) -> Iterator[Callable[..., str]]:
+    """Makes empty databases, which are gone after the test; each call returns another one's libpq URL."""
+    made: list[str] = []
 
-    def make() -> str:
-        name = f"test_{random.SystemRandom().randrange(2**48):012x}"
-        with psycopg.connect(postgres.url, autocommit=True) as connection:
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        return postgres.url.replace("/lakeward?", f"/{name}?", 1)
+    def make(template: str = "template1") -> str:
+        made.append(made_database(postgres, template))
+        return made[-1]
 
-    return make
+    yield make
+    for url in made:
+        drop_database(postgres.url, url)
 
 
 @pytest.fixture
-def database_url(new_database: Callable[[], str]) -> str:
-    """The libpq URL of an empty database."""
-    return new_database()
+def database_url(request: pytest.FixtureRequest, new_database: Callable[..., str]) -> str:
+    """The libpq URL of an empty database; of one with its tables where a fixture opens a workspace there."""
+    return new_database(WORKSPACE) if {"workspace", "place"} & {*request.fixturenames} else new_database()
 
 
 @pytest.fixture
