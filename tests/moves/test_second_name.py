@@ -21,6 +21,7 @@ from lakeward.testing import raise_at
 from lakeward.testing.faults import AtStep
 from lakeward.testing.faulty_proxy import FAULTS, FaultyProxy
 from lakeward.testing.rest_catalog import Habits, RestCatalogServer
+from lakeward.wiring.catalog_checks import catalog_checks
 from support.moves import COLUMNS, to_its_home, warehouse_files
 
 # It deletes files with a name unless it is told not to: each test here would lose its rows.
@@ -234,3 +235,17 @@ def test_a_catalog_that_can_do_neither_is_left_alone(
             other.storage.routing.arm("iceberg").receiver().catalog(probe=True)
     assert names(server, relocation) == ["old"] and dataset.to_arrow().num_rows == 2
     assert Path(server.backing.load_table(relocation.source.parts).metadata_location.removeprefix("file://")).exists()
+
+
+def test_doctor_tells_what_the_catalog_can_do_and_which_table_has_two_names(
+    reopen: Opens, workspace: lakeward.Workspace, server: RestCatalogServer, dataset: lakeward.Dataset
+) -> None:
+    relocation = to_its_home(dataset)
+    move(dataset, workspace)
+    assert [each.name for each in catalog_checks(workspace, probe=False)] == ["catalog"]
+    moved = server.backing.load_table(relocation.target.parts)
+    server.backing.register_table(relocation.source.parts, moved.metadata_location)
+    catalog, names_ = catalog_checks(workspace, probe=False)
+    assert "lacks rename" in catalog.detail and "moved by register" in catalog.detail
+    assert not names_.ok and str(relocation.source) in names_.detail
+    server.backing.drop_table(relocation.source.parts)

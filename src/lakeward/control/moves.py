@@ -111,6 +111,13 @@ class Moves:
             connection.execute(QUERIES["release"], key)
         return True
 
+    def names(self) -> dict[int, set[TableIdentifier]]:
+        """Return all names that a move began or ended with, finished or not, by the dataset's id."""
+        found: dict[int, set[TableIdentifier]] = {}
+        for row in self._database.fetch(QUERIES["names"]):
+            found.setdefault(row["dataset_id"], set()).add(TableIdentifier(tuple(row["namespace"]), row["name"]))
+        return found
+
     def last(self, dataset_id: int) -> PastMove | None:
         """Return the newest finished move of a dataset, or None."""
         rows = self._database.fetch(QUERIES["last"], {"dataset_id": dataset_id})

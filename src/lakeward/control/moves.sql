@@ -52,3 +52,8 @@ DELETE FROM lakeward.leases WHERE transaction_id = :id AND fence = :fence;
 SELECT m.from_namespace, m.from_table, m.to_namespace, m.to_table, m.way, m.metadata_location, m.done_at
 FROM lakeward.table_moves m JOIN lakeward.dataset_transactions t ON t.id = m.transaction_id
 WHERE m.dataset_id = :dataset_id AND t.status = 'committed' ORDER BY m.transaction_id DESC LIMIT 1;
+
+-- name: names
+-- Under which names tables have been, or may be.
+SELECT dataset_id, from_namespace AS namespace, from_table AS name FROM lakeward.table_moves
+UNION SELECT dataset_id, to_namespace, to_table FROM lakeward.table_moves;

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lakeward.control.catalog_abilities import KnownCatalog
+from lakeward.control.identifiers import TableIdentifier
 from lakeward.storage.table import TableRef
 
 
@@ -62,6 +64,16 @@ class Receiver(ABC):
             CatalogError: the catalog does not answer, or failed in a way that may pass.
         """
         return None
+
+    def second_names(self, tables: Sequence[TableRef]) -> dict[str, list[TableIdentifier]]:
+        """Return the names that tables have in the arm's catalog besides the recorded ones, by the dataset's name.
+
+        While a table is moved it may have two for a moment.
+
+        Raises:
+            CatalogError: the catalog does not answer.
+        """
+        return {}
 
     @abstractmethod
     def rehearse(self, table: TableRef, rows: pa.RecordBatch) -> None:

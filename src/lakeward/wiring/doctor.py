@@ -18,6 +18,8 @@ from pydantic import BaseModel, SecretStr
 import lakeward
 from lakeward.control.embedded.binaries import packaged
 from lakeward.errors import LakewardError
+from lakeward.wiring.catalog_checks import catalog_checks
+from lakeward.wiring.check import Check
 from lakeward.wiring.opening import open_workspace, resolve_settings
 from lakeward.wiring.settings import LoadedSettings, Settings
 
@@ -25,16 +27,6 @@ PACKAGES = ("pyarrow", "duckdb", "pyiceberg", "adbc-driver-postgresql", "embedde
 MASK = "***"
 _OPEN_CATALOG_KEYS = ("type", "name", "warehouse", "region")
 _USERINFO = re.compile(r"//[^/]*@")
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was looked at. `ok` is False if the product can't work like this."""
-
-    name: str
-    ok: bool
-    detail: str
-    next_step: str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,12 +60,15 @@ class Examination:
         }
 
 
-def examine(flags: Mapping[str, object], settings_file: str | Path | None = None) -> Examination:
+def examine(
+    flags: Mapping[str, object], settings_file: str | Path | None = None, *, probe: bool = False
+) -> Examination:
     """Look at everything that a workspace needs, without making one.
 
     Args:
         flags: as `resolve_settings` takes them.
         settings_file: a `lakeward.toml` to read besides the one in the home.
+        probe: try what the Iceberg catalog can do, on a scratch table that is gone afterwards.
     """
     checks = [*_installation()]
     try:
@@ -81,7 +76,7 @@ def examine(flags: Mapping[str, object], settings_file: str | Path | None = None
     except LakewardError as error:
         return Examination((*checks, Check("settings", False, error.message, error.next_step)), ())
     checks.append(Check("settings", True, "valid"))
-    checks += _workspace(loaded, flags, settings_file)
+    checks += _workspace(loaded, flags, settings_file, probe=probe)
     return Examination(tuple(checks), tuple(setting_values(loaded)))
 
 
@@ -124,7 +119,7 @@ def _installation() -> Iterator[Check]:
 
 
 def _workspace(
-    loaded: LoadedSettings, flags: Mapping[str, object], settings_file: str | Path | None
+    loaded: LoadedSettings, flags: Mapping[str, object], settings_file: str | Path | None, *, probe: bool
 ) -> Iterator[Check]:
     settings = loaded.values
     if settings.home is None and settings.database_url is None:
@@ -141,6 +136,7 @@ def _workspace(
             where = workspace.database.display_url
             yield Check("database", True, f"PostgreSQL {rows[0]['version']} at {where}")
             yield _writable(_warehouse(settings))
+            yield from catalog_checks(workspace, probe=probe)
             diverged = [status.name for status in workspace.status() if status.status == "diverged"]
             if diverged:
                 yield Check("datasets", False, f"diverged: {', '.join(diverged)}", "lakeward status")

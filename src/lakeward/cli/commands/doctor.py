@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from lakeward.cli.command import command
 from lakeward.cli.session import Session, heavy
 from lakeward.cli.text import table
+
+Probe = Annotated[
+    bool, typer.Option("--probe", help="Try what the Iceberg catalog can do, on a scratch table that is gone after.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -14,12 +20,13 @@ def register(app: typer.Typer) -> None:
     command(app, "doctor")(doctor)
 
 
-def doctor(session: Session) -> None:
+def doctor(session: Session, probe: Probe = False) -> None:
     """Examine the installation and the settings.
 
-    Versions, platform, database, warehouse, and each setting with its source. Exit code 1 if something is broken.
+    Versions, platform, database, warehouse, catalog, and each setting with its source. Exit code 1 if something is
+    broken.
     """
-    examination = heavy("lakeward.wiring.doctor").examine(session.flags, session.settings_file)
+    examination = heavy("lakeward.wiring.doctor").examine(session.flags, session.settings_file, probe=probe)
     broken = [check for check in examination.checks if not check.ok]
     lines = [f"{'ok    ' if check.ok else 'BROKEN'} {check.name}: {check.detail}" for check in examination.checks]
     settings = [(each.name, each.value, each.source) for each in examination.settings]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.schema import Schema as IcebergSchema
 
 from lakeward.control.catalog_abilities import KnownCatalog
+from lakeward.control.identifiers import TableIdentifier
 from lakeward.errors import LakewardError
 from lakeward.storage.arms.iceberg.abilities import Abilities
 from lakeward.storage.arms.iceberg.columns import TableColumns
 from lakeward.storage.arms.iceberg.data_file import writer_options
+from lakeward.storage.arms.iceberg.other_names import other_names
 from lakeward.storage.arms.iceberg.tables import Tables, physical_schema
 from lakeward.storage.receiving import Ability, Receiver
 from lakeward.storage.table import TableRef
@@ -45,6 +49,10 @@ class IcebergReceiver(Receiver):
         """Ask Postgres, or the catalog."""
         found = self._abilities.probe() if probe else self._abilities.known()
         return KnownCatalog(self._abilities.catalog, found)
+
+    def second_names(self, tables: Sequence[TableRef]) -> dict[str, list[TableIdentifier]]:
+        """Look wherever a table may have been."""
+        return other_names(self._tables, tables)
 
     def rehearse(self, table: TableRef, rows: pa.RecordBatch) -> None:
         """Write a Parquet file in memory."""

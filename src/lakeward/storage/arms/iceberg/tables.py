@@ -75,6 +75,11 @@ class Tables:
                     self._catalog = self._open()
             return self._catalog
 
+    @property
+    def moves(self) -> Moves:
+        """Where tables have been brought, and where they are being brought."""
+        return self._moves
+
     def _open(self) -> Catalog:
         configured = dict(self._settings.catalog)
         if names_catalog(configured):
