@@ -66,6 +66,22 @@ def warehouse_at(text: str) -> Warehouse:
     return ObjectPlace(scheme, bucket, prefix)
 
 
+def table_location(warehouse: Warehouse, slugs: tuple[str, ...], own: str) -> str:
+    """Return the address of the place of one table.
+
+    In an object store, catalog and schema are one part of it, `main.sales`: there are no directories, and buckets that
+    are made for tables (S3 Tables, SeaweedFS) take a namespace, a table, and nothing between.
+
+    Args:
+        warehouse: where it is below.
+        slugs: of catalog, schema and dataset; a slug has no dots.
+        own: what no other dataset's place ends with.
+    """
+    *parents, name = slugs
+    between = parents if isinstance(warehouse, Path) else [".".join(parents)]
+    return "/".join([warehouse_uri(warehouse), *between, f"{name}-{own}"])
+
+
 def warehouse_uri(warehouse: Warehouse) -> str:
     """Return a warehouse as the address that stands in table metadata."""
     return f"file://{warehouse}" if isinstance(warehouse, Path) else str(warehouse)

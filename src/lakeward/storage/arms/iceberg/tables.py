@@ -27,7 +27,7 @@ from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
 from lakeward.storage.identity import with_identity
 from lakeward.storage.settings import StorageSettings
 from lakeward.storage.table import TableRef
-from lakeward.storage.warehouse import warehouse_uri
+from lakeward.storage.warehouse import table_location, warehouse_uri
 from lakeward.types.table import arrow_schema
 
 CATALOG_NAME = "lakeward"
@@ -215,7 +215,7 @@ class Tables:
 
     def location(self, table: TableRef) -> str:
         """Return where a new table of this dataset keeps its files: a directory that is no other one's, ever."""
-        return f"{self.warehouse}/{'/'.join(table.slugs)}-{table.uid.hex[:12]}"
+        return table_location(self._settings.warehouse, table.slugs, table.uid.hex[:12])
 
     def drop(self, found: Table) -> None:
         """Take a table out of the catalog; its files stay. Nothing happens if it is gone already.

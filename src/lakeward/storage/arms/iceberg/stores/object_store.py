@@ -19,6 +19,9 @@ from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.receiving import Ability
 from lakeward.storage.remote_files import REMOTE_FILES, Source, remote_path
 
+_NOBODYS_TABLE = "lakeward/probe"
+"""Where a warehouse is tried: buckets that are made for tables take files of tables only, by where they lie."""
+
 
 class ObjectStore(Store):
     """One bucket, by one table's keys.
@@ -115,7 +118,7 @@ class ObjectStore(Store):
         """See `Store`."""
         try:
             with catalog_errors(self._what):
-                probe = self._probe(location)
+                probe = self._probe(f"{location.rstrip('/')}/{_NOBODYS_TABLE}")
                 found = [each.location for each in self.files(probe.rpartition("/")[0])]
                 self.remove(probe)
         except LakewardError as error:
@@ -129,8 +132,8 @@ class ObjectStore(Store):
         """See `Store`."""
 
     def _probe(self, location: str) -> str:
-        """Write a small file below a location, and return where it is."""
-        probe = f"{location.rstrip('/')}/lakeward-probe-{uuid.uuid4().hex}"
+        """Write a small file below a location, named so that it would go as a leftover, and return where it is."""
+        probe = f"{location.rstrip('/')}/data/lakeward-probe-{uuid.uuid4().hex}.parquet"
         with self._files.open_output_stream(self._path(probe)) as stream:
             stream.write(b"lakeward")
         return probe
