@@ -61,7 +61,7 @@ def test_every_verb_and_every_read(lake: Lake) -> None:
     assert held(dataset.to_arrow(since=2)) == held(rows(range(5), "new"))
     assert held(dataset.to_arrow(where="id >= 3005")) == held(rows(range(3_005, 3_010)))
     changed = Counter(dataset.changes(since=2).read_all()["__op"].to_pylist())
-    assert changed == {"before": 5, "after": 5, "delete": 2}
+    assert changed == {"before": 5, "update": 5, "delete": 2}
     result = dataset.write(rows(range(2_000), "new"), mode="mirror")
     assert (result.rows_unchanged, result.rows_updated, result.rows_deleted) == (5, 1_993, 1_010)
     assert held(dataset.to_arrow()) == held(rows(range(2_000), "new")) == read_elsewhere(lake, dataset)

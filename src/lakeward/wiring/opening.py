@@ -397,7 +397,7 @@ def warehouse_of(settings: Settings, home: Path | None) -> Warehouse:
     if settings.warehouse is not None:
         return warehouse_at(settings.warehouse)
     assert home is not None, "a workspace without a home names its warehouse"
-    return home / "warehouse"
+    return home.expanduser().absolute() / "warehouse"
 
 
 def _once(close: Callable[[], None]) -> Callable[[], None]:

@@ -159,7 +159,9 @@ class Settings(_Section):
 
     home: Path | None = Field(None, description="the workspace directory; it holds the embedded Postgres")
     database_url: SecretStr | None = Field(None, description="a Postgres URL, instead of the embedded server")
-    warehouse: str | None = Field(None, description="directory of the Iceberg tables; unset: `warehouse` in the home")
+    warehouse: str | None = Field(
+        None, description="directory of the Iceberg tables, or s3://bucket/prefix; unset: `warehouse` in the home"
+    )
     # Any of its values can be a secret: a token, a key, a URI with a password.
     catalog: dict[str, str] = Field(
         {}, repr=False, description="PyIceberg catalog properties; unset: a catalog in our Postgres"

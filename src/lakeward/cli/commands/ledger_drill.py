@@ -127,15 +127,8 @@ def _ground(session: Session) -> Iterator[Ground]:
                 # A home for scratch files only, so that what a killed process leaves there goes away with it.
                 "home": temporary,
                 "database_url": workspace.database.libpq_url,
-                "warehouse": str(_warehouse(values.warehouse, home if own else values.home)),
+                "warehouse": str(opening.warehouse_of(values, home if own else values.home)),
                 "catalog": dict(values.catalog),
                 "settings_file": str(file) if file is not None else None,
             }
             yield runner.Ground(process.rooms_of(workspace), PROCESS, place, embedded)
-
-
-def _warehouse(named: str | None, home: Path | None) -> Path:
-    if named is not None:
-        return Path(named).expanduser().absolute()
-    assert home is not None, "a workspace without a home names its warehouse"
-    return home.expanduser().absolute() / "warehouse"

@@ -22,8 +22,8 @@ CLIENTS = 64
 """So many clients are kept for tables that are loaded later; one in use stays in any case."""
 
 CONNECT_SECONDS = 5.0
-REQUEST_SECONDS = 30.0
-ATTEMPTS = 4
+REQUEST_SECONDS = 10.0
+ATTEMPTS = 3
 """How often a request is sent that fails for a moment: connections that break, and answers like "slow down"."""
 
 DEFAULT_REGION = "us-east-1"

@@ -6,8 +6,8 @@
     empty   the directories in which nothing is left
 
 A file goes only if the table itself names it, it lies in the table's own directory once links are resolved, and no
-other dataset's table names it. A table whose directory is not in the warehouse came under its dataset as it was: nothing
-of it is removed, and all that ends is that it says whose it is.
+other dataset's table names it. A table whose directory is not in the warehouse came under its dataset as it was:
+nothing of it is removed, and all that ends is that it says whose it is.
 """
 
 from __future__ import annotations

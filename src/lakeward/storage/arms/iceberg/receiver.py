@@ -43,7 +43,7 @@ class IcebergReceiver(Receiver):
 
     def abilities(self, table: TableRef, size: int) -> list[Ability]:
         """Ask the catalog for the table, write a file into the warehouse, and look how much room there is."""
-        return [self._catalog(table), *self._warehouse(size)]
+        return [self._catalog(table), *self._tried(size)]
 
     def catalog(self, *, probe: bool = False) -> KnownCatalog:
         """Ask Postgres, or the catalog."""
@@ -75,7 +75,11 @@ class IcebergReceiver(Receiver):
         there = f"the table {'.'.join(found.name())} is there" if found is not None else "the table will be made"
         return Ability("catalog", True, f"it answers; {there}")
 
-    def _warehouse(self, size: int) -> list[Ability]:
+    def place(self) -> Ability:
+        """Try the warehouse."""
+        return self._tried(0)[0]
+
+    def _tried(self, size: int) -> list[Ability]:
         try:
             store = self._tables.store(self._tables.warehouse, WAREHOUSE)
         except LakewardError as error:

@@ -11,6 +11,7 @@ from functools import partial
 
 import pyarrow as pa
 from pyarrow import fs
+from pyiceberg import io as names
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from lakeward.errors import LakewardError
@@ -21,6 +22,9 @@ from lakeward.storage.remote_files import REMOTE_FILES, Source, remote_path
 
 _NOBODYS_TABLE = "lakeward/probe"
 """Where a warehouse is tried: buckets that are made for tables take files of tables only, by where they lie."""
+
+_KEYS = (names.S3_ACCESS_KEY_ID, names.AWS_ACCESS_KEY_ID, names.S3_ROLE_ARN, names.AWS_ROLE_ARN, names.S3_ANONYMOUS)
+"""Properties that say who asks."""
 
 
 class ObjectStore(Store):
@@ -116,6 +120,8 @@ class ObjectStore(Store):
 
     def writable(self, location: str) -> Ability:
         """See `Store`."""
+        if self._io.properties.get("type") == "rest" and self._io.properties.keys().isdisjoint(_KEYS):
+            return Ability("warehouse", True, f"not tried: the catalog gives keys for {location} with each table only")
         try:
             with catalog_errors(self._what):
                 probe = self._probe(f"{location.rstrip('/')}/{_NOBODYS_TABLE}")
