@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -34,7 +32,7 @@ from lakeward.control.slots import Slots
 from lakeward.control.table_places import TablePlaces
 from lakeward.control.tree import Tree
 from lakeward.discovery import discover
-from lakeward.errors import ConflictError, HomeNotWritable, SettingsError, StorageError
+from lakeward.errors import ConflictError, SettingsError, StorageError
 from lakeward.migration.moves.sweep import Sweep
 from lakeward.migration.stage import Rooms as FlipRooms
 from lakeward.pipelines.models.registry import Models
@@ -56,9 +54,10 @@ from lakeward.storage.replication import Replication
 from lakeward.storage.routing import Routing
 from lakeward.storage.settings import CompactionPolicy, StorageSettings
 from lakeward.storage.shadow import Sampler, Shadow
-from lakeward.storage.warehouse import Warehouse, warehouse_at
+from lakeward.storage.warehouse import Warehouse
 from lakeward.wiring.flags import Flags
 from lakeward.wiring.parts import Parts
+from lakeward.wiring.places import expanded, prepared_home, scratch_below, warehouse_of
 from lakeward.wiring.settings import (
     SETTINGS_FILE,
     ComputeSection,
@@ -150,23 +149,7 @@ def resolve_settings(flags: Mapping[str, object], settings_file: str | Path | No
             raise SettingsError(f"there is no settings file {file}", file=str(file))
     first = load_settings(flags, files)
     home = first.values.home
-    return first if home is None else load_settings(flags, [_expanded(home) / SETTINGS_FILE, *files])
-
-
-def _expanded(home: Path) -> Path:
-    try:
-        return home.expanduser()
-    except RuntimeError as error:
-        raise _unusable(home, str(error)) from None
-
-
-def _unusable(home: Path, why: str) -> HomeNotWritable:
-    return HomeNotWritable(
-        f"the workspace directory {home} can't be used: {why}",
-        safe="nothing was changed",
-        next_step="choose a directory that you may write to: --home DIR or LAKEWARD_HOME",
-        home=str(home),
-    )
+    return first if home is None else load_settings(flags, [expanded(home) / SETTINGS_FILE, *files])
 
 
 def _assemble(
@@ -178,7 +161,7 @@ def _assemble(
     arms_by_name: Mapping[str, type[StorageArm]],
 ) -> Workspace:
     settings = loaded.values
-    home = _prepare_home(settings)
+    home = prepared_home(settings)
     warehouse = warehouse_of(settings, home)
     database = _database(settings, home, undo)
     migrate(database)
@@ -187,7 +170,7 @@ def _assemble(
     slots = Slots(database, ledger, clock, timeout_seconds=settings.ledger.lock_timeout_seconds)
     counting = _counting(database, undo)
     metrics = counting.metrics
-    scratch = _scratch(home, undo)
+    scratch = scratch_below(home, undo)
     storage_settings = _storage_settings(settings, warehouse, scratch)
     duck = Duck(storage_settings)
     undo.callback(duck.close)
@@ -296,14 +279,6 @@ def _flip_rooms(
     return FlipRooms(tree, storage, replication, flips, parity, clock, faults, finder, rules, flags)
 
 
-def _scratch(home: Path | None, undo: ExitStack) -> Path:
-    if home is not None:
-        return home / "scratch"
-    scratch = Path(tempfile.mkdtemp(prefix="lakeward-"))
-    undo.callback(shutil.rmtree, scratch, ignore_errors=True)
-    return scratch
-
-
 def _storage_settings(settings: Settings, warehouse: Warehouse, scratch: Path) -> StorageSettings:
     return StorageSettings(
         warehouse=warehouse,
@@ -357,25 +332,6 @@ def _compaction(
     return Compaction(tree, ledger, arms_by_name, patient=patient, hasty=hasty, policy=policy, mode=mode)
 
 
-def _prepare_home(settings: Settings) -> Path | None:
-    if settings.home is None:
-        if settings.database_url is None or settings.warehouse is None:
-            raise SettingsError(
-                "no workspace is named",
-                next_step="pass --home DIR or set LAKEWARD_HOME; or set LAKEWARD_DATABASE_URL and LAKEWARD_WAREHOUSE",
-            )
-        return None
-    home = _expanded(settings.home).absolute()
-    try:
-        home = home.resolve()
-        home.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=home):
-            pass
-    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle, before Python 3.13
-        raise _unusable(home, getattr(error, "strerror", None) or str(error)) from None
-    return home
-
-
 def _database(settings: Settings, home: Path | None, undo: ExitStack) -> Database:
     if settings.database_url is not None:
         database = Database(settings.database_url.get_secret_value())
@@ -386,18 +342,6 @@ def _database(settings: Settings, home: Path | None, undo: ExitStack) -> Databas
         database = Database(server.url)
     undo.callback(database.close)
     return database
-
-
-def warehouse_of(settings: Settings, home: Path | None) -> Warehouse:
-    """Return where the Iceberg tables are: where the setting says, or else in the home.
-
-    Raises:
-        SettingsError: the setting names no such place.
-    """
-    if settings.warehouse is not None:
-        return warehouse_at(settings.warehouse)
-    assert home is not None, "a workspace without a home names its warehouse"
-    return home.expanduser().absolute() / "warehouse"
 
 
 def _once(close: Callable[[], None]) -> Callable[[], None]:

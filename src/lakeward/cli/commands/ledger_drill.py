@@ -107,7 +107,7 @@ def _left(report: Report, ground: Ground) -> Iterator[str]:
 @contextmanager
 def _ground(session: Session) -> Iterator[Ground]:
     """Open the workspace, a temporary one unless another is named, and say how its processes find it."""
-    opening, process = heavy("lakeward.wiring.opening"), heavy(PROCESS)
+    opening, places, process = heavy("lakeward.wiring.opening"), heavy("lakeward.wiring.places"), heavy(PROCESS)
     runner, outage = heavy("lakeward.testing.drill.run"), heavy("lakeward.testing.drill.outage")
     loaded = opening.resolve_settings(session.flags, session.settings_file)
     values = loaded.values
@@ -127,7 +127,7 @@ def _ground(session: Session) -> Iterator[Ground]:
                 # A home for scratch files only, so that what a killed process leaves there goes away with it.
                 "home": temporary,
                 "database_url": workspace.database.libpq_url,
-                "warehouse": str(opening.warehouse_of(values, home if own else values.home)),
+                "warehouse": str(places.warehouse_of(values, home if own else values.home)),
                 "catalog": dict(values.catalog),
                 "settings_file": str(file) if file is not None else None,
             }
