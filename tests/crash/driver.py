@@ -68,6 +68,9 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
             return {"rows_in": {each.dataset: each.rows_in for each in build.transactions}}
         if "maintain" in case:
             return workspace.maintain(*case["maintain"], older_than=case["older_than"]).to_json()
+        if "drop" in case:
+            level, name = case["drop"]
+            return {"dropped": workspace.names(level).drop(name, cascade=True).id}
         if "recover" in case:
             return {"recovered": [[each.dataset, each.version, each.outcome] for each in workspace.recover()]}
         outputs = [output(workspace, *each) for each in case["write"]]

@@ -255,7 +255,9 @@ def new_name(what: TreeObject, text: str) -> str:
     Raises:
         UsageError: the full name is below another parent.
     """
-    path = parse_levels(text, len(what.path)) or (*what.path[:-1], *(parse_levels(text, 1) or (text,)))
+    alone = parse_levels(text, 1) if text.startswith('"') else None
+    full = parse_levels(text, len(what.path)) if len(what.path) > 1 else None
+    path = full or (*what.path[:-1], *(alone or (text,)))
     if path[:-1] not in (what.path[:-1], what.slugs[:-1]):
         parent = LEVELS[len(what.path) - 2]
         raise UsageError(

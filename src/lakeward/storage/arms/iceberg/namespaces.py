@@ -27,9 +27,9 @@ def drop_if_empty(catalog: Catalog, namespace: Sequence[str]) -> str | None:
         try:
             if not _exists(catalog, name):
                 return None
-            inside = [*catalog.list_tables(name), *_views(catalog, name), *_children(catalog, name)]
+            inside = sorted({*catalog.list_tables(name), *_views(catalog, name), *_children(catalog, name)})
             if inside:
-                first = ".".join(sorted(inside)[0])
+                first = ".".join(inside[0])
                 more = f" and {len(inside) - 1} more" if len(inside) > 1 else ""
                 return f"the Iceberg namespace {shown} is not empty: {first}{more} is in it"
             catalog.drop_namespace(name)
