@@ -7,6 +7,8 @@ what it forks has neither threads nor connections.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import json
 import os
@@ -17,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from lakeward import errors
+from lakeward.cli.app import main as main_of_commands
+from lakeward.clock import Faults
 from lakeward.discovery import discover
 from lakeward.migration.options import Limits
 from lakeward.storage import arms
@@ -27,6 +31,7 @@ from lakeward.testing import crash_at, pause_at
 from lakeward.types.conform import to_reader
 
 # Not through `lakeward.open`, which imports when it is called: here that would be in every child.
+from lakeward.wiring import opening
 from lakeward.wiring.opening import open_workspace
 from lakeward.wiring.workspace import Workspace
 from support.moves import to_its_home
@@ -37,6 +42,8 @@ FAULTS = {"crash": crash_at, "pause": pause_at}
 def run(case: dict[str, Any]) -> dict[str, Any]:
     """Do what the case says in a workspace of its own; the fault may end this process on the way."""
     kind, step, occurrence = case.get("fault") or ("crash", "never", 1)
+    if "command" in case:
+        return {"code": command(case["command"], case["environment"], FAULTS[kind](step, occurrence))}
     with open_workspace(
         database_url=case["url"],
         warehouse=case["warehouse"],
@@ -76,6 +83,14 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         outputs = [output(workspace, *each) for each in case["write"]]
         build = workspace.storage.build(outputs, writer="crash")
         return {"versions": [transaction.version for transaction in build.transactions]}
+
+
+def command(arguments: list[str], environment: dict[str, str], faults: Faults) -> int:
+    """Run a command as its entry point does, with a fault in it; what it prints goes nowhere."""
+    os.environ.update(environment)
+    opening.open_workspace = functools.partial(open_workspace, faults=faults)
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+        return main_of_commands(arguments)
 
 
 def output(workspace: Workspace, name: str, mode: str, first: int, rows: int, text: str) -> Output:

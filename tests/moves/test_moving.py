@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 import pytest
@@ -14,12 +13,7 @@ from lakeward.control.moves import Moves, Relocation
 from lakeward.errors import MoveRefused
 from lakeward.storage.moving import POINTS
 from lakeward.testing import raise_at
-from support.moves import COLUMNS, warehouse_files
-
-
-def to_its_home(dataset: lakeward.Dataset) -> Relocation:
-    record = dataset.record
-    return Relocation(record.identifier, home(record.slugs))
+from support.moves import COLUMNS, Poller, to_its_home, warehouse_files
 
 
 def move(workspace: lakeward.Workspace, dataset: lakeward.Dataset) -> Relocation:
@@ -109,23 +103,9 @@ def test_what_is_cut_short_is_finished(
 
 
 def test_readers_never_miss_it(workspace: lakeward.Workspace, legacy: lakeward.Dataset) -> None:
-    seen: list[int] = []
-    failed: list[BaseException] = []
-    stop = threading.Event()
-
-    def read() -> None:
-        try:
-            while not stop.is_set():
-                seen.append(legacy.to_arrow().num_rows)
-        except BaseException as error:
-            failed.append(error)
-
-    reader = threading.Thread(target=read)
-    reader.start()
     relocation = to_its_home(legacy)
-    for _ in range(10):
-        workspace.moving.move(legacy.record, relocation)
-        workspace.moving.move(legacy.record, relocation.back())
-    stop.set()
-    reader.join()
-    assert not failed and set(seen) == {2} and len(seen) > 5
+    with Poller([lambda: legacy.to_arrow().num_rows]) as reader:
+        for _ in range(10):
+            workspace.moving.move(legacy.record, relocation)
+            workspace.moving.move(legacy.record, relocation.back())
+    assert set(reader.seen) == {2} and len(reader.seen) > 5

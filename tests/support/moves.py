@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import TracebackType
+
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import NoSuchTableError
 
 import lakeward
 from lakeward.control.identifiers import home
 from lakeward.control.moves import Relocation
 
 COLUMNS = {"id": "long", "note": "string"}
+
+Make = Callable[[str], lakeward.Dataset]
+
+POLL_SECONDS = 0.01
 
 
 def warehouse_files(dataset: lakeward.Dataset) -> dict[Path, bytes]:
@@ -21,3 +32,55 @@ def to_its_home(dataset: lakeward.Dataset) -> Relocation:
     """Return the move that brings a dataset's table under its own names."""
     record = dataset.record
     return Relocation(record.identifier, home(record.slugs))
+
+
+def catalog_of(workspace: lakeward.Workspace) -> SqlCatalog:
+    """Return PyIceberg's own client of the workspace's catalog, with nothing of ours."""
+    return SqlCatalog("lakeward", uri=workspace.database.sqlalchemy_url, warehouse="file:///nowhere")
+
+
+def names_in(catalog: SqlCatalog, relocation: Relocation) -> list[str]:
+    """Say under which of its two names a table is in the catalog: `old`, `new`."""
+    names = {"old": relocation.source.parts, "new": relocation.target.parts}
+    return [name for name, parts in names.items() if catalog.table_exists(parts)]
+
+
+def rows_by_pyiceberg(catalog: SqlCatalog, relocation: Relocation) -> int:
+    """Count the rows of a table as PyIceberg reads it, under the old name, and where there is none, the new one."""
+    try:
+        found = catalog.load_table(relocation.source.parts)
+    except NoSuchTableError:
+        found = catalog.load_table(relocation.target.parts)
+    return found.scan().to_arrow().num_rows
+
+
+class Poller:
+    """Takes looks in turn, one every 10 ms, until the block ends; that raises what any of them raised.
+
+    Args:
+        looks: each returns how many rows it sees.
+    """
+
+    def __init__(self, looks: Iterable[Callable[[], int]]) -> None:
+        self._looks = list(looks)
+        self._stop = threading.Event()
+        self._thread = ThreadPoolExecutor(1)
+        self.seen: list[int] = []
+
+    def _run(self) -> None:
+        while True:
+            for look in self._looks:
+                self.seen.append(look())
+                if self._stop.wait(POLL_SECONDS):
+                    return
+
+    def __enter__(self) -> Poller:
+        self._running = self._thread.submit(self._run)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._running.result()
+        self._thread.shutdown()

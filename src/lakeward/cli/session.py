@@ -168,6 +168,7 @@ class Session:
         # A table pads its last column; nobody wants that in a file.
         text = "\n".join(part.rstrip() for part in capture.get().split("\n"))
         sys.stdout.write(self.redactor(text))
+        sys.stdout.flush()
 
     def write_json(self, document: Mapping[str, object]) -> None:
         """Print one JSON document."""
