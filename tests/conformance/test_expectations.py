@@ -13,6 +13,8 @@ import pytest
 
 import lakeward
 from lakeward.errors import ExpectationFailed
+from support.arms import stored_versions
+from support.crashes import unclean
 
 EXPECTATIONS = """\
     expectations:
@@ -115,3 +117,60 @@ def test_killed_while_it_judges_leaves_nothing(
     opened.build("p")
     assert (out.row_count, quarantine.row_count) == (2, 1)
     assert out.verify().equal
+
+
+@pytest.mark.parametrize("mode", ["dual", "iceberg_dual"])
+def test_mirrored_outputs_are_judged_before_either_arm_shows_them(
+    opened: lakeward.Workspace, tmp_path: Path, mode: str
+) -> None:
+    """Quarantined rows are mirrored, too; a refused build leaves nothing on either arm; a warning stops neither."""
+    opened.flags.set(writer="pipeline.output", mode=mode)
+    opened.apply(mirrored_project(tmp_path / "project"))
+    good = [{"id": number, "name": "a", "price": 1, "weight": 1.0} for number in range(3)]
+    opened.dataset("main.raw.s").write([*good, {"id": 3, "name": "a", "price": -1, "weight": 1.0}])
+    opened.build("m")
+    out, quarantine = (opened.dataset(f"main.out.m{suffix}") for suffix in ("", "__quarantine"))
+    # The quarantine is made on the arm of its output; mirrored it is by a flip of its own.
+    opened.flip(quarantine.name).run(until="mirror")
+    # A warning: a name that is not among those accepted. And one more row for the quarantine.
+    opened.dataset("main.raw.s").write(
+        [{"id": id_, "name": "c", "price": price, "weight": 1.0} for id_, price in ((4, 1), (5, -1))]
+    )
+    opened.build("m")
+    assert [result.outcome for result in out.expectations()[0].results] == ["passed", "failed", "failed"]
+    before = {each.name: (each.version, each.digest()) for each in (out, quarantine)}
+    opened.dataset("main.raw.s").write(
+        [{"id": 10 + number, "name": "a", "price": 1, "weight": 1.0} for number in range(9)]
+    )
+    with pytest.raises(ExpectationFailed):
+        opened.build("m")
+    assert unclean(opened, [out.name, quarantine.name]) == []
+    for each, rows in ((out, 4), (quarantine, 2)):
+        assert each.record.route.mode == mode
+        assert (each.version, each.digest()) == before[each.name]
+        assert {arm: each.to_arrow(arm=arm).num_rows for arm in ("postgres", "iceberg")} == {
+            "postgres": rows,
+            "iceberg": rows,
+        }
+        assert set(each.verify().digests) == {"postgres", "iceberg"}
+    assert stored_versions(opened, out.record.id) == [1, 2]
+
+
+def mirrored_project(folder: Path) -> Path:
+    (folder / "pipelines").mkdir(parents=True)
+    (folder / "lakeward.toml").touch()
+    (folder / "pipelines" / "m.yml").write_text("""\
+pipeline: m
+nodes:
+  s: {source: main.raw.s}
+outputs:
+  - dataset: main.out.m
+    from: s
+    strategy: append_always
+    primary_key: []
+    expectations:
+      - {row_count: {max: 9}}
+      - {row: {check: "price > 0", on_fail: quarantine}}
+      - {accepted_values: {column: name, values: ["a"], on_fail: warn}}
+""")
+    return folder

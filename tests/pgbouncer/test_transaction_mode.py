@@ -5,6 +5,7 @@ Few sessions serve everybody, so whatever one leaves behind in a session meets s
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -61,6 +62,38 @@ def test_keyed_writes(ws: lakeward.Workspace, arm: str) -> None:
     assert dataset.write([{"id": 0, "note": "old"}], mode="mirror").rows_deleted == 3 + THREADS
     assert dataset.verify().recorded == dataset.digest()
     assert sorted(dataset.to_arrow(version=1)["id"].to_pylist()) == list(range(5))
+    assert unclean(ws, [dataset.name]) == []
+
+
+def test_a_flip_there_and_back_under_a_writer(ws: lakeward.Workspace) -> None:
+    dataset = ws.create_dataset("main.bounced.flipped", COLUMNS, primary_key=["id"])
+    dataset.write([{"id": number, "note": "old"} for number in range(5)])
+    flip, written, stop = ws.flip(dataset.name), [0], threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            dataset.write([{"id": 100 + written[0], "note": "meanwhile"}], mode="upsert")
+            written[0] += 1
+
+    steps = [
+        (lambda: flip.run("iceberg"), "iceberg_dual"),
+        (flip.revert, "dual"),
+        (flip.run, "iceberg_dual"),
+        (lambda: flip.complete(confirm=dataset.name), "iceberg_native"),
+        (lambda: flip.run("postgres"), "dual"),
+        (lambda: flip.complete(confirm=dataset.name), "pg"),
+    ]
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        try:
+            for act, mode in steps:
+                act()
+                assert dataset.record.route.mode == mode
+        finally:
+            stop.set()
+        writing.result()
+    assert written[0] > 0
+    assert sorted(id_ for id_, _ in content(dataset)) == [*range(5), *range(100, 100 + written[0])]
     assert unclean(ws, [dataset.name]) == []
 
 
