@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from conformance.test_types import EXTREMES
 from lakeward.compute.engine import Input
 from lakeward.compute.engines.duckdb import DuckDBEngine
 from lakeward.errors import StorageError
+from lakeward.in_place import InPlace
 from lakeward.storage.requests import ReadRequest
 from support.arms import ArmUnderTest, HeldDataset
 from support.rows import arrow_table
@@ -43,7 +43,10 @@ def source(dataset: HeldDataset, request: ReadRequest, *, in_place: bool) -> Inp
     def opened(columns: Sequence[str]) -> pa.RecordBatchReader:
         return storage.read(record, replace(request, columns=tuple(columns)))
 
-    return Input(record.schema, opened, partial(storage.in_place, record, request) if in_place else None)
+    def placed() -> InPlace | None:
+        return storage.in_place([(record, request)])[0]
+
+    return Input(record.schema, opened, placed if in_place else None)
 
 
 def found(engine: DuckDBEngine, rows: Input) -> str:
@@ -71,9 +74,9 @@ def test_every_version_and_window_is_read_in_place(shared: lakeward.Workspace, e
 def test_what_can_not_be_read_in_place_is_streamed(arm: ArmUnderTest) -> None:
     dataset = arm.create({"id": "long"})
     storage, request = arm.workspace.storage, ReadRequest(arm=arm.name)
-    assert storage.in_place(dataset.record, request) is None, "there is nothing yet"
+    assert storage.in_place([(dataset.record, request)]) == [None], "there is nothing yet"
     dataset.write([{"id": 1}])
-    assert (storage.in_place(dataset.record, request) is not None) == (arm.name == "iceberg")
+    assert (storage.in_place([(dataset.record, request)]) != [None]) == (arm.name == "iceberg")
 
 
 def test_a_directory_that_looks_like_a_pattern_is_streamed(
@@ -91,7 +94,7 @@ def test_a_broken_file_gives_the_error_of_a_read(
 ) -> None:
     dataset = ArmUnderTest(shared, "iceberg").create({"id": "long"})
     dataset.write([{"id": 1}])
-    place = shared.storage.in_place(dataset.record)
+    place = shared.storage.in_place([(dataset.record, ReadRequest())])[0]
     assert place is not None
     damage(Path(place.paths[0]))
     with pytest.raises(StorageError) as read:

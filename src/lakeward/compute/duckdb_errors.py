@@ -22,12 +22,13 @@ _WAYS_OUT = {
 }
 
 
+_OF_TEXTS = frozenset({"Binder", "Catalog", "Parser", "Syntax"})
 _OF_VALUES = frozenset({"Conversion", "Out of Range", "Out of Memory", "INTERRUPT", "Interrupt"})
 
 
 def may_be_of_files(error: Exception) -> bool:
     """Say whether a failure may be that of a missing or damaged file; DuckDB has no kind of its own for those."""
-    return _facts(error).get("exception_type") not in _OF_VALUES
+    return _facts(error).get("exception_type") not in _OF_TEXTS | _OF_VALUES
 
 
 def planning_error(

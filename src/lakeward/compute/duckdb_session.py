@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakeward.compute import duckdb_gate
 from lakeward.compute.duckdb_errors import may_be_of_files, planning_error, running_error
-from lakeward.compute.duckdb_plan import read_plan
+from lakeward.compute.duckdb_plan import Plan, read_plan
 from lakeward.compute.duckdb_result import ResultColumn, exported, result_column
 from lakeward.compute.duckdb_types import seen_type
 from lakeward.compute.engine import Input
@@ -103,40 +103,41 @@ class Session:
     def failure(self, error: Exception) -> BaseException:
         """Return what an input raised, if that is behind a failure of the run, else the failure under our names."""
         raised = next((stream.failure for stream in self._streams if stream.failure is not None), None)
-        if raised is None and may_be_of_files(error):
-            raised = next(filter(None, map(_trouble, self._placed)), None)
-        return raised or running_error(error, self._memory_limit, self._time)
+        return raised or self._trouble_of_files(error) or running_error(error, self._memory_limit, self._time)
 
-    def bind(self, schemas: Mapping[str, Schema]) -> list[_Bound]:
+    def _trouble_of_files(self, error: Exception) -> BaseException | None:
+        """Return what is wrong with an input that is read in place, if that may be behind a failure."""
+        return next(filter(None, map(_trouble, self._placed)), None) if may_be_of_files(error) else None
+
+    def bind(self, schemas: Mapping[str, Schema]) -> None:
         """Make every input known with its columns, without a row."""
-        stem = "in"
-        while any(name.casefold().startswith(stem) for name in schemas):
-            stem += "_"
-        bound = [_Bound(name, f"{stem}{number}", schema) for number, (name, schema) in enumerate(schemas.items())]
-        for each in bound:
-            every = range(len(each.schema.columns))
-            empty = pa.RecordBatchReader.from_batches(arrow_schema(each.schema), iter(()))
-            self._connection.register(each.prefix, SingleUse(empty, _below(each, every)))
-            self._view(each, _below(each, every), each.prefix)
-        return bound
+        for each in _named(schemas):
+            self._bind(each)
+
+    def _bind(self, bound: _Bound) -> None:
+        every = range(len(bound.schema.columns))
+        empty = pa.RecordBatchReader.from_batches(arrow_schema(bound.schema), iter(()))
+        self._connection.register(bound.prefix, SingleUse(empty, _below(bound, every)))
+        self._view(bound, _below(bound, every), bound.prefix)
 
     def describe(self, sql: str, names: Collection[str]) -> list[ResultColumn]:
         """Return the result's columns; the inputs are bound."""
-        relation = self._relation(sql, names, step=None)
-        return [result_column(name, type_) for name, type_ in zip(relation.columns, relation.types, strict=True)]
+        return _result_columns(self._relation(sql, names, step=None)[0])
 
     def add_step(self, name: str, sql: str, names: Collection[str]) -> None:
         """Make a query known by a name, after the checks that every query gets."""
         self._relation(sql, names, step=name)
         self._connection.execute(f"CREATE TEMP VIEW {duckdb_name(name)} AS {sql}")
 
-    def _relation(self, sql: str, names: Collection[str], step: str | None) -> duckdb.DuckDBPyRelation:
+    def _relation(self, sql: str, names: Collection[str], step: str | None) -> tuple[duckdb.DuckDBPyRelation, str]:
+        """Return a query, after the checks that every query gets, and what DuckDB explains of it."""
         duckdb_gate.check(self._connection, sql, names, step)
         try:
-            # Planning computes, too: what is constant is evaluated then.
-            with self._time.running():
-                self._connection.execute(_EXPLAIN + sql).fetchall()
+            explained = self._explained(sql)
         except duckdb.Error as error:
+            trouble = self._trouble_of_files(error)
+            if trouble is not None:
+                raise trouble from error
             raise planning_error(error, sql, len(_EXPLAIN), step, self._time) from None
         relation = self._connection.sql(sql)
         # Asked of the query itself: a query around it would get the second `id` as `id_1`, and the data with it.
@@ -148,7 +149,12 @@ class Session:
                 column=twice,
                 step=step,
             )
-        return relation
+        return relation, explained
+
+    def _explained(self, sql: str) -> str:
+        # Planning computes, too: what is constant is evaluated then.
+        with self._time.running():
+            return str(self._connection.execute(_EXPLAIN + sql).fetchall()[0][1])
 
     def start(
         self, sql: str, inputs: Mapping[str, Input], in_place: Mapping[str, InPlace], batch_rows: int
@@ -161,20 +167,23 @@ class Session:
             in_place: those of them that are read in place. The connection can open their files.
             batch_rows: how many rows a batch of the result has.
         """
-        bound = self.bind({name: each.schema for name, each in inputs.items()})
-        query = exported(sql, self.describe(sql, inputs))
+        bound = _named({name: each.schema for name, each in inputs.items()})
         try:
             for each in bound:
                 if each.name in in_place:
                     self._place(each, inputs[each.name], in_place[each.name])
-            with self._time.running():
-                explained = self._connection.execute(_EXPLAIN + query).fetchall()
-            plan = read_plan(json.loads(explained[0][1]))
-            for each in bound:
-                scans = [scan.columns for scan in plan.scans if scan.prefix == each.prefix]
-                if scans:
-                    self._open(each, inputs[each.name], sorted(frozenset().union(*scans)), load=not plan.streams)
-            return self.interruptible(lambda: self._connection.sql(query).to_arrow_reader(batch_rows))
+                else:
+                    self._bind(each)
+            relation, explained = self._relation(sql, inputs, step=None)
+            query = exported(sql, _result_columns(relation))
+            if query != sql:
+                relation, explained = self._connection.sql(query), self._explained(query)
+            plan = read_plan(json.loads(explained))
+            if plan.scans:
+                for each in bound:
+                    self._open_scanned(each, inputs[each.name], plan)
+                relation = self._connection.sql(query)
+            return self.interruptible(lambda: relation.to_arrow_reader(batch_rows))
         except duckdb.Error as error:
             raise self.failure(error) from error
 
@@ -187,6 +196,12 @@ class Session:
             self._connection.unregister(f"{name}_given")
         columns = [f"{bound.prefix}.{duckdb_name(column.name)}" for column in bound.schema.columns]
         self._view(bound, columns, f"({place.sql}) AS {bound.prefix}")
+
+    def _open_scanned(self, bound: _Bound, source: Input, plan: Plan) -> None:
+        """Open an input that the plan scans, with the columns that it reads."""
+        scans = [scan.columns for scan in plan.scans if scan.prefix == bound.prefix]
+        if scans:
+            self._open(bound, source, sorted(frozenset().union(*scans)), load=not plan.streams)
 
     def _open(self, bound: _Bound, source: Input, indexes: Sequence[int], *, load: bool) -> None:
         every = range(len(bound.schema.columns))
@@ -264,6 +279,18 @@ def _trouble(source: Input) -> BaseException | None:
     except LakewardError as error:
         return error
     return None
+
+
+def _named(schemas: Mapping[str, Schema]) -> list[_Bound]:
+    """Return the inputs under prefixes that none of their names begins with."""
+    stem = "in"
+    while any(name.casefold().startswith(stem) for name in schemas):
+        stem += "_"
+    return [_Bound(name, f"{stem}{number}", schema) for number, (name, schema) in enumerate(schemas.items())]
+
+
+def _result_columns(relation: duckdb.DuckDBPyRelation) -> list[ResultColumn]:
+    return [result_column(name, type_) for name, type_ in zip(relation.columns, relation.types, strict=True)]
 
 
 def _below(bound: _Bound, indexes: Iterable[int]) -> list[str]:

@@ -53,6 +53,9 @@ class Engine(ABC):
     def share(self, parts: int) -> Engine:
         """Return an engine whose queries may use one part of what this one's may: for so many that run at a time."""
 
+    def get_ready(self) -> None:  # noqa: B027
+        """Take note that a query will be run soon, and do ahead what can be done. Nothing has to be."""
+
     @abstractmethod
     def describe(
         self, sql: str, inputs: Mapping[str, Schema], steps: Mapping[str, str] | None = None

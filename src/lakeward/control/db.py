@@ -10,7 +10,7 @@ import os
 import re
 import select
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -196,6 +196,12 @@ class Database:
         with self.statement() as connection:
             result = connection.execute(query, dict(parameters or {}))
             return list(result.mappings()) if result.returns_rows else []
+
+    def fetch_each(self, queries: Queries, name: str, parameters: Sequence[Mapping[str, object]]) -> list[list[Any]]:
+        """Run one statement with each of the parameters, sent together, and return the rows (mappings) of each."""
+        with self.pipeline() as send:
+            cursors = [send(queries, name, each) for each in parameters]
+        return [cursor.fetchall() for cursor in cursors]
 
     def close(self) -> None:
         """Close every pooled connection; nothing more is done through this object."""

@@ -311,6 +311,12 @@ class Ledger:
         rows = self._database.fetch(QUERIES["arm_version"], {"dataset_id": dataset_id, "arm": arm, "version": version})
         return ArmVersion(**rows[0]) if rows else None
 
+    def arm_versions(self, asked: Sequence[tuple[int, str, int | None]]) -> list[ArmVersion | None]:
+        """Return where each of several datasets is held, asked by (dataset id, arm, version); see `arm_version`."""
+        parameters = [{"dataset_id": id_, "arm": arm, "version": version} for id_, arm, version in asked]
+        found = self._database.fetch_each(QUERIES, "arm_version", parameters)
+        return [ArmVersion(**rows[0]) if rows else None for rows in found]
+
     def newest_arm_version(self, dataset_id: int, arm: str) -> ArmVersion | None:
         """Return the newest version that `arm` holds, or None if it never held one."""
         rows = self._database.fetch(QUERIES["newest_arm_version"], {"dataset_id": dataset_id, "arm": arm})

@@ -95,17 +95,19 @@ class Tree:
         Raises:
             InvalidName: `name` is not a full name.
         """
-        path = DatasetName.parse(name) if isinstance(name, str) else name
-        rows = self._database.fetch(
-            QUERIES["find_dataset"],
-            {
-                "workspace": self._workspace,
-                "catalog": path.catalog,
-                "schema": path.schema,
-                "dataset": path.dataset,
-            },
-        )
+        rows = self._database.fetch(QUERIES["find_dataset"], self._looked_up(name))
         return _record(rows[0]) if rows else None
+
+    def find_each(self, names: Sequence[str]) -> dict[str, DatasetRecord]:
+        """Return those datasets of such names that there are, by the name that was given; see `find`."""
+        asked = list(dict.fromkeys(names))
+        found = self._database.fetch_each(QUERIES, "find_dataset", [self._looked_up(name) for name in asked])
+        return {name: _record(rows[0]) for name, rows in zip(asked, found, strict=True) if rows}
+
+    def _looked_up(self, name: str | DatasetName) -> dict[str, object]:
+        path = DatasetName.parse(name) if isinstance(name, str) else name
+        levels = {"catalog": path.catalog, "schema": path.schema, "dataset": path.dataset}
+        return {"workspace": self._workspace, **levels}
 
     def dataset(self, name: str | DatasetName) -> DatasetRecord:
         """Return the dataset of that full name.
@@ -155,6 +157,14 @@ class Tree:
         if record.drop is not None and not dropped:
             raise _dropped(record)
         return record
+
+    def by_ids(self, dataset_ids: Sequence[int]) -> list[DatasetRecord]:
+        """Return the dataset of each id, as they are now, in one question; see `by_id`."""
+        asked: list[dict[str, object]] = [{"workspace": self._workspace, "id": each} for each in dataset_ids]
+        found = [_record(row) for rows in self._database.fetch_each(QUERIES, "datasets", asked) for row in rows]
+        live = {record.id: record for record in found if record.drop is None}
+        # What is wrong with one that is not among them is said in one place.
+        return [live[id_] if id_ in live else self.by_id(id_) for id_ in dataset_ids]
 
     def create_catalog(self, name: str, *, actor: str = "api") -> TreeObject:
         """Make a catalog, or return the one of that name.

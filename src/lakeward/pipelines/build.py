@@ -24,6 +24,7 @@ from lakeward.errors import (
     UnknownVersion,
 )
 from lakeward.pipelines.compile import Compiled, Compiler
+from lakeward.pipelines.datasets import Datasets, datasets_of
 from lakeward.pipelines.expectation_check import Expected
 from lakeward.pipelines.graph import Graph, read_graph
 from lakeward.pipelines.guard import Guard, all_rows
@@ -31,7 +32,7 @@ from lakeward.pipelines.latest import pinned
 from lakeward.pipelines.models.registered import ModelCatalog
 from lakeward.pipelines.outputs import check_existing, output_schema
 from lakeward.pipelines.progress import BuildProgress, Progress
-from lakeward.pipelines.source_input import source_input
+from lakeward.pipelines.source_input import source_inputs
 from lakeward.pipelines.spec import OutputSpec, Pipeline, strategy_classes
 from lakeward.pipelines.stage_runner import Reads, Stages
 from lakeward.pipelines.up_to_date import UpToDate
@@ -108,14 +109,14 @@ class Builder:
         """
         found = pinned(pipeline, fingerprint, self.models)
         graph, fingerprint = read_graph(found.pipeline), found.fingerprint
-        sources = {name: self.tree.dataset(name) for name in pipeline.sources.values()}
-        versions = self.pinned(pipeline, list(sources.values()))
-        standing = self.up_to_date.standing(graph, fingerprint, sources)
-        if standing.reason is None and not full:
+        datasets = datasets_of(self.tree, pipeline)
+        versions = self.pinned(pipeline, list(datasets.sources.values()))
+        standing = self.up_to_date.standing(graph, fingerprint, datasets) if not full else None
+        if standing is not None and standing.reason is None:
             for dataset_id in standing.unpublished:
                 self.recovery.recover(dataset_id)
             return BuildResult(None, pipeline.name, ())
-        return self._run(graph, fingerprint, sources, versions, full=full)
+        return self._run(graph, fingerprint, datasets, versions, full=full)
 
     def once(self, pipeline: Pipeline) -> BuildResult:
         """Run a pipeline that is not applied: all rows of its sources, whatever was built before.
@@ -124,8 +125,8 @@ class Builder:
             LakewardError: as `build` does.
         """
         graph = read_graph(pipeline)
-        sources = {name: self.tree.dataset(name) for name in pipeline.sources.values()}
-        return self._run(graph, None, sources, self.pinned(pipeline, list(sources.values())))
+        datasets = datasets_of(self.tree, pipeline)
+        return self._run(graph, None, datasets, self.pinned(pipeline, list(datasets.sources.values())))
 
     def described(self, graph: Graph, sources: Mapping[str, DatasetRecord]) -> tuple[Compiler, list[Schema]]:
         """Return a compiler, and the columns of every output.
@@ -140,21 +141,22 @@ class Builder:
         self,
         graph: Graph,
         fingerprint: str | None,
-        sources: Mapping[str, DatasetRecord],
+        datasets: Datasets,
         versions: Mapping[int, int],
         *,
         full: bool = False,
     ) -> BuildResult:
         """Write every output; without a fingerprint, as a run of no pipeline."""
         pipeline = graph.pipeline
+        self.engine.get_ready()
         # All of them are described before a dataset is created, so that a wrong one leaves nothing behind.
-        compiler, needed = self.described(graph, sources)
+        compiler, needed = self.described(graph, datasets.sources)
         expected = self.guard.expected(graph, needed)
         if fingerprint is None:
-            ids = {name: record.id for name, record in sources.items()}
+            ids = {name: record.id for name, record in datasets.sources.items()}
             windows = [everything(graph, output, ids, versions) for output in pipeline.spec.outputs]
         else:
-            windows = self.windows(graph, fingerprint, sources, versions, full=full)
+            windows = self.windows(graph, fingerprint, datasets, versions, full=full)
         for output, each in zip(pipeline.spec.outputs, windows, strict=True):
             if each.rebuild and output.require_incremental and not full:
                 raise _not_incremental(pipeline, output.dataset, each.reason)
@@ -167,7 +169,7 @@ class Builder:
                     index,
                     schema,
                     compiler,
-                    sources,
+                    datasets,
                     windows[index],
                     expected[index],
                     fingerprint,
@@ -192,8 +194,9 @@ class Builder:
         """Return what a build of each output would read now, and why; the arguments are those of `build`."""
         found = pinned(pipeline, fingerprint, self.models)
         graph, fingerprint = read_graph(found.pipeline), found.fingerprint
-        sources = {name: self.tree.dataset(name) for name in pipeline.sources.values()}
-        return self.windows(graph, fingerprint, sources, self.pinned(pipeline, list(sources.values())), full=full)
+        datasets = datasets_of(self.tree, pipeline)
+        versions = self.pinned(pipeline, list(datasets.sources.values()))
+        return self.windows(graph, fingerprint, datasets, versions, full=full)
 
     def pinned(self, pipeline: Pipeline, sources: Sequence[DatasetRecord]) -> dict[int, int]:
         """Return one consistent set of versions of the sources, by dataset id."""
@@ -214,7 +217,7 @@ class Builder:
         self,
         graph: Graph,
         fingerprint: str,
-        sources: Mapping[str, DatasetRecord],
+        datasets: Datasets,
         versions: Mapping[int, int],
         *,
         full: bool = False,
@@ -224,17 +227,16 @@ class Builder:
         Args:
             graph: the pipeline's.
             fingerprint: its own, as it was applied.
-            sources: what it reads, by name.
-            versions: up to which version, by dataset id.
+            datasets: the pipeline's.
+            versions: up to which version each source is read, by dataset id.
             full: whether everything is to be computed.
         """
         outputs = graph.pipeline.spec.outputs
         # What needs every row in any case asks the ledger nothing.
-        asking = [output for output in outputs if strategy_classes()[output.strategy].takes_delta]
-        written = {output.dataset: self.tree.find(output.dataset) for output in asking}
-        built = [record.id for record in written.values() if record is not None]
-        lasts = self.source_windows.last_builds(built) if built else {}
-        ids = {name: record.id for name, record in sources.items()}
+        asking = [output.dataset for output in outputs if strategy_classes()[output.strategy].takes_delta]
+        written = {name: record for name, record in datasets.outputs.items() if name in asking}
+        lasts = self.source_windows.last_builds([record.id for record in written.values()]) if written else {}
+        ids = {name: record.id for name, record in datasets.sources.items()}
         found: list[BuildWindows] = []
         for output in outputs:
             record = written.get(output.dataset)
@@ -253,7 +255,7 @@ class Builder:
         index: int,
         schema: Schema,
         compiler: Compiler,
-        sources: Mapping[str, DatasetRecord],
+        datasets: Datasets,
         windows: BuildWindows,
         expected: Expected,
         fingerprint: str | None,
@@ -263,9 +265,9 @@ class Builder:
         output = graph.pipeline.spec.outputs[index]
         compiled = compiler.compile(output)
         stages.expect(compiled)
-        dataset = self._dataset(graph, index, schema)
+        dataset = self._dataset(graph, index, schema, datasets)
         strategy = strategy_classes()[output.strategy]()
-        read = {node: (sources[name], windows.sources[node].window) for node, name in compiled.sources.items()}
+        read = {node: (datasets.sources[name], windows.sources[node].window) for node, name in compiled.sources.items()}
         return Output(
             dataset,
             strategy.verb(rebuild=windows.rebuild),
@@ -291,10 +293,10 @@ class Builder:
             return ARM_MODES[output.arm]
         return self.storage.flags.mode_of_new(RUN_WRITER if pipeline.one_off else WRITER)
 
-    def _dataset(self, graph: Graph, index: int, schema: Schema) -> DatasetRecord:
+    def _dataset(self, graph: Graph, index: int, schema: Schema, datasets: Datasets) -> DatasetRecord:
         """Return the output's dataset, created if it is missing."""
         output = graph.pipeline.spec.outputs[index]
-        record = self.tree.find(output.dataset)
+        record = datasets.outputs.get(output.dataset)
         if record is None:
             # Nobody said that a new one is meant, where an old one had the name.
             self.tree.check_unused(output.dataset)
@@ -321,7 +323,7 @@ class Builder:
         failure: _Failure,
     ) -> pa.RecordBatchReader:
         """Start the compute of one output, in the dataset's Arrow schema. The key names rows in errors."""
-        inputs = {node: source_input(self.storage, record, window) for node, (record, window) in read.items()}
+        inputs = source_inputs(self.storage, read)
         windows = {node: window for node, (_, window) in read.items()}
         try:
             result = stages.run(compiled, Reads(inputs, windows, key))

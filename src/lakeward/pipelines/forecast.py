@@ -14,6 +14,7 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.source_windows import SourceWindows
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.pipelines.build import Builder
+from lakeward.pipelines.datasets import Datasets
 from lakeward.pipelines.graph import Graph, read_graph
 from lakeward.pipelines.latest import latest_models, model_key, pinned
 from lakeward.pipelines.nodes import SourceNode
@@ -78,13 +79,13 @@ class LedgerForecast:
         pipeline, known = graph.pipeline, pinned(graph.pipeline, fingerprint, self.builder.models)
         graph, fingerprint = read_graph(known.pipeline), known.fingerprint
         names = graph.pipeline.sources.values()
-        found = {name: self.tree.find(name) for name in names}
-        sources = {name: record for name, record in found.items() if record is not None and record.head_version}
+        found = self.tree.find_each([*names, *(output.dataset for output in graph.pipeline.spec.outputs)])
+        sources = {name: found[name] for name in names if name in found and found[name].head_version}
         missing = next((name for name in names if name not in sources), None)
         specs = graph.pipeline.spec.outputs
         if missing is not None:
-            written = name_key(missing) in before
-            why = f"{missing} is built before" if written else f"when {missing} has rows"
+            coming = name_key(missing) in before
+            why = f"{missing} is built before" if coming else f"when {missing} has rows"
             return [self._full(output, BuildWindows(False, False, why, {})) for output in specs]
         fitted = [each for each in latest_models(pipeline) if _writes(before.get(model_key(each)))]
         untrained = [*fitted, *known.missing]
@@ -92,11 +93,13 @@ class LedgerForecast:
             why = f"model {untrained[0]} is fitted before"
             return [self._full(output, BuildWindows(False, bool(fitted), why, {})) for output in specs]
         changing = {name for name in names if _writes(before.get(name_key(name)))}
-        reason = self.up_to_date.standing(graph, fingerprint, sources).reason
+        written = {output.dataset: found[output.dataset] for output in specs if output.dataset in found}
+        datasets = Datasets(sources, written)
+        reason = self.up_to_date.standing(graph, fingerprint, datasets).reason
         if reason is None and not changing:
             return [OutputForecast(NOTHING, "up to date")] * len(specs)
         versions = self.ledger.heads([record.id for record in sources.values()])
-        windows = self.builder.windows(graph, fingerprint, sources, versions)
+        windows = self.builder.windows(graph, fingerprint, datasets, versions)
         return [self._output(graph, *each, sources, before) for each in zip(specs, windows, strict=True)]
 
     def _output(

@@ -18,6 +18,7 @@ from lakeward.control.source_windows import SourceWindows
 from lakeward.control.tree import Tree
 from lakeward.errors import SpecError, UnknownObject, UsageError
 from lakeward.pipelines.build import WRITER, Builder
+from lakeward.pipelines.datasets import datasets_of
 from lakeward.pipelines.forecast import LedgerForecast
 from lakeward.pipelines.graph import order_pipelines, pipeline_edges, read_graph
 from lakeward.pipelines.guard import Guard
@@ -79,7 +80,7 @@ class Pipelines:
         self._stages = stages
         self._jobs = jobs
         self._registry = Registry(database)
-        self._up_to_date = UpToDate(tree, LastWrites(database))
+        self._up_to_date = UpToDate(LastWrites(database))
 
     def load(self, path: str | Path) -> Project:
         """Read the project that `path` is, or lies in.
@@ -317,8 +318,8 @@ class Pipelines:
 
     def _reason(self, pipeline: Pipeline, fingerprint: str) -> str | None:
         found = pinned(pipeline, fingerprint, self.models)
-        sources = {name: self._tree.dataset(name) for name in pipeline.sources.values()}
-        return self._up_to_date.standing(read_graph(found.pipeline), found.fingerprint, sources).reason
+        datasets = datasets_of(self._tree, pipeline)
+        return self._up_to_date.standing(read_graph(found.pipeline), found.fingerprint, datasets).reason
 
     def _ordered(
         self, names: Sequence[str] | None, select: Sequence[str]

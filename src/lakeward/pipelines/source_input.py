@@ -1,35 +1,45 @@
-"""What a query reads of a source: the rows of one window, in place where storage can say how, else streamed."""
+"""What a query reads of its sources: the rows of a window each, in place where storage can say how, else streamed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 
 import pyarrow as pa
 
 from lakeward.compute.engine import Input
 from lakeward.control.records import Window
 from lakeward.control.tree import DatasetRecord
+from lakeward.in_place import InPlace
 from lakeward.storage.facade import Storage
 from lakeward.storage.requests import ReadRequest
 
 READER = "pipelines.source"
 
 
-def source_input(storage: Storage, dataset: DatasetRecord, window: Window) -> Input:
-    """Return the input of a query that reads the versions of a window.
+def source_inputs(storage: Storage, read: Mapping[str, tuple[DatasetRecord, Window]]) -> dict[str, Input]:
+    """Return the inputs of queries that read the versions of windows, by the names of their nodes.
+
+    Storage is asked about all of them at once, when it is asked about the first one.
 
     Args:
         storage: the door to the rows.
-        dataset: the source.
-        window: its versions: after `low`, up to `high`.
+        read: the sources, and the versions of each that are read: after `low`, up to `high`.
     """
 
-    def request(columns: Sequence[str]) -> ReadRequest:
-        return ReadRequest(columns=tuple(columns), version=window.high, since=window.low or None)
+    def opened(dataset: DatasetRecord, window: Window, columns: Sequence[str]) -> pa.RecordBatchReader:
+        return storage.read(dataset, _request(columns, window), reader=READER)
 
-    def opened(columns: Sequence[str]) -> pa.RecordBatchReader:
-        return storage.read(dataset, request(columns), reader=READER)
+    @cache
+    def places() -> dict[str, InPlace | None]:
+        reads = [(dataset, _request(dataset.schema.names, window)) for dataset, window in read.values()]
+        return dict(zip(read, storage.in_place(reads, reader=READER), strict=True))
 
-    in_place = partial(storage.in_place, dataset, request(dataset.schema.names), reader=READER)
-    return Input(dataset.schema, opened, in_place)
+    return {
+        name: Input(dataset.schema, partial(opened, dataset, window), lambda name=name: places()[name])  # type: ignore[misc]
+        for name, (dataset, window) in read.items()
+    }
+
+
+def _request(columns: Sequence[str], window: Window) -> ReadRequest:
+    return ReadRequest(columns=tuple(columns), version=window.high, since=window.low or None)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakeward.control.last_writes import LastWrite, LastWrites
-from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.pipelines.datasets import Datasets
 from lakeward.pipelines.fingerprint import other_models
 from lakeward.pipelines.graph import Graph
 
@@ -27,11 +27,10 @@ class Standing:
 class UpToDate:
     """Compares pipelines with what the ledger says of their outputs' last writes."""
 
-    def __init__(self, tree: Tree, last_writes: LastWrites) -> None:
-        self._tree = tree
+    def __init__(self, last_writes: LastWrites) -> None:
         self._last_writes = last_writes
 
-    def standing(self, graph: Graph, fingerprint: str, sources: Mapping[str, DatasetRecord]) -> Standing:
+    def standing(self, graph: Graph, fingerprint: str, datasets: Datasets) -> Standing:
         """Return how a pipeline stands.
 
         It is up to date if the last write of each output was one of this very pipeline, and read exactly its sources as
@@ -41,12 +40,10 @@ class UpToDate:
         Args:
             graph: the pipeline's.
             fingerprint: the pipeline's, as it was applied.
-            sources: what it reads, by name.
+            datasets: the pipeline's.
         """
         outputs = graph.pipeline.spec.outputs
-        written = {output.dataset: self._tree.find(output.dataset) for output in outputs}
-        ids = {name: record.id for name, record in written.items() if record is not None}
-        ids |= {name: record.id for name, record in sources.items()}
+        ids = {name: record.id for name, record in {**datasets.outputs, **datasets.sources}.items()}
         last = self._last_writes.of(list(ids.values()))
         for output in outputs:
             read = {ids[name]: name for name in graph.sources(output).values()}

@@ -176,9 +176,9 @@ class StorageArm(ABC):
     def scan(self, table: TableRef, version: ArmVersion, scan: Scan) -> pa.RecordBatchReader:
         """Stream rows of one version, in no particular order, in the Arrow types of the dataset's schema."""
 
-    def in_place(self, table: TableRef, version: ArmVersion, scan: Scan) -> InPlace | None:
-        """Say how an engine can read the rows that `scan` would stream itself; None: it can't, so stream them."""
-        return None
+    def in_place(self, reads: Sequence[tuple[TableRef, ArmVersion, Scan]]) -> list[InPlace | None]:
+        """Say of each read how an engine can read itself what `scan` would stream; None: it can't, so stream it."""
+        return [None] * len(reads)
 
     def changes(self, table: TableRef, old: ArmVersion, new: ArmVersion) -> tuple[Side, Side]:
         """Return rows of two versions, the older one first, that may not be in the other one.

@@ -23,6 +23,7 @@ from lakeward.storage.duck import Duck
 from lakeward.storage.finding import both
 from lakeward.storage.first_rows import first_rows
 from lakeward.storage.parity import Parity
+from lakeward.storage.placing import placed
 from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.requests import (
     BuildResult,
@@ -109,25 +110,14 @@ class Storage:
         )
 
     def in_place(
-        self, dataset: DatasetRecord, request: ReadRequest = WHOLE, *, reader: str = "api.read"
-    ) -> InPlace | None:
-        """Say how an engine can read the rows of `read` itself; None where they have to be streamed.
+        self, reads: Sequence[tuple[DatasetRecord, ReadRequest]], *, reader: str = "api.read"
+    ) -> list[InPlace | None]:
+        """Say how an engine can read the rows of each `read` itself; None where they have to be streamed.
 
         The arguments and errors are those of `read`, and so is what becomes of files while they are read: those of a
         version that expires stay for the grace of `maintain`. What is compared with another arm is streamed.
         """
-        if not self.routing.preferred(dataset, reader, request.arm).has_files:
-            return None
-        dataset = self._tree.by_id(dataset.id)
-        scan = scan_of(dataset, request)
-        chosen = self.routing.choose(dataset, reader, request.arm, request.version)
-        place = chosen.place
-        if place is None or chosen.shadow:
-            return None
-        found = place.arm.in_place(table_ref(dataset), place.version, scan)
-        if found is not None:
-            self.routing.told(dataset, chosen, kind_of(dataset, scan))
-        return found
+        return placed(self._tree, self.routing, reads, reader)
 
     def read_prepared(
         self, prepared: PreparedVersion, columns: Sequence[str], since: int | None = None

@@ -86,19 +86,47 @@ class Routing:
             raise UnknownObject(f"unknown arm {name!r}; there are {', '.join(self._arms)}", arm=name)
         return self._arms[name]
 
-    def choose(self, dataset: DatasetRecord, reader: str, arm: str | None = None, version: int | None = None) -> Chosen:
+    def choose(
+        self,
+        dataset: DatasetRecord,
+        reader: str,
+        arm: str | None = None,
+        version: int | None = None,
+        held: ArmVersion | None = None,
+    ) -> Chosen:
         """Find the arm for a reader: the one that it names, else the one that its flag prefers, else the primary.
 
         Where the preferred arm does not hold the version, another one answers, which `told` warns of; an arm that is
         named must hold it. Nobody ever reads zero rows because the data is elsewhere.
 
+        Args:
+            dataset, reader, arm, version: what is to be read, by whom.
+            held: where the arm that is to answer holds the version, if that was asked already.
+
         Raises:
             UnknownObject, UnknownVersion, ArmNotCurrent: see `resolve`.
         """
         wanted, shadow = self._wanted(dataset, reader, arm)
-        place = self._find(dataset, arm, version, wanted)
+        if held is not None:
+            place: Place | None = Place(self.arm(wanted), held)
+        else:
+            place = self._find(dataset, arm, version, wanted)
         beside = self._other(dataset, [place]) if shadow and place is not None else []
         return Chosen(reader, wanted, place, shadow, beside[0] if beside else None)
+
+    def choose_each(self, asked: Sequence[tuple[DatasetRecord, str | None, int | None]], reader: str) -> list[Chosen]:
+        """Choose for several datasets at once, each with the arm that is named and the version.
+
+        The errors are those of `choose`.
+        """
+        wanted = [self._wanted(dataset, reader, arm)[0] for dataset, arm, _ in asked]
+        held = self._ledger.arm_versions(
+            [(dataset.id, arm, version) for (dataset, _, version), arm in zip(asked, wanted, strict=True)]
+        )
+        return [
+            self.choose(dataset, reader, arm, version, found)
+            for (dataset, arm, version), found in zip(asked, held, strict=True)
+        ]
 
     def choose_pair(
         self, dataset: DatasetRecord, reader: str, arm: str | None, old: int, new: int

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 
 import pyarrow as pa
@@ -12,9 +14,12 @@ from lakeward.storage.pump import prefetched
 from lakeward.types.digest import EMPTY, Digest, digest_batches
 from lakeward.types.schema import Schema
 
+BEHIND = 2
+"""So many batches may wait to be hashed while later ones are read and written."""
+
 
 class RunningDigest:
-    """Hashes the batches of a stream as they are read.
+    """Hashes the batches of streams while they are read, in a thread beside whoever reads them.
 
     Args:
         duck: hashes them.
@@ -24,22 +29,44 @@ class RunningDigest:
     def __init__(self, duck: Duck, schema: Schema) -> None:
         self._duck = duck
         self._schema = schema
-        self.digest: Digest = EMPTY
+        self._hashed = EMPTY
+        self._waiting: deque[Future[Digest]] = deque()
+
+    @property
+    def digest(self) -> Digest:
+        """That of all rows that were read; waits for the last of them to be hashed."""
+        self._settle(0)
+        return self._hashed
 
     def over(self, batches: pa.RecordBatchReader, *, ahead: bool = False) -> pa.RecordBatchReader:
-        """Return the same stream; when it is read to the end, `digest` is that of all its rows.
+        """Return the same stream, whose rows count once they are read.
 
         Args:
             batches: the stream.
-            ahead: a thread reads the next batches while one is hashed: worth its while where they are many.
+            ahead: another thread reads the next batches meanwhile: worth its while where they are many.
         """
 
         def hashed() -> Iterator[pa.RecordBatch]:
+            hasher = ThreadPoolExecutor(1, thread_name_prefix="lakeward-digest")
             reading = prefetched(batches) if ahead else nullcontext(iter(batches))
-            with self._duck.session() as connection, reading as ready:
-                for batch in ready:
-                    one = pa.RecordBatchReader.from_batches(batch.schema, [batch])
-                    self.digest += digest_batches(self._schema, one, connection=connection)
-                    yield batch
+            try:
+                with reading as ready:
+                    for batch in ready:
+                        self._settle(BEHIND - 1)
+                        self._waiting.append(hasher.submit(self._hash, batch))
+                        yield batch
+            finally:
+                # What waits is hashed nevertheless.
+                hasher.shutdown(wait=False)
 
         return pa.RecordBatchReader.from_batches(batches.schema, hashed())
+
+    def _hash(self, batch: pa.RecordBatch) -> Digest:
+        rows = pa.RecordBatchReader.from_batches(batch.schema, [batch])
+        with self._duck.session() as connection:
+            return digest_batches(self._schema, rows, connection=connection)
+
+    def _settle(self, most: int) -> None:
+        """Count what was hashed, until no more than so many batches wait."""
+        while len(self._waiting) > most:
+            self._hashed += self._waiting.popleft().result()

@@ -16,6 +16,7 @@ import pytest
 import lakeward
 from lakeward.control.parity import ParityCheck, ParityChecks
 from lakeward.errors import ArmNotCurrent, StorageError
+from lakeward.storage.requests import ReadRequest
 from lakeward.storage.shadow import Sampler
 
 COLUMNS = {"id": "long", "note": "string"}
@@ -77,6 +78,7 @@ def test_a_reader_is_sent_where_its_flag_says(
     reads = 'lakeward_reads_total{{arm="{}",kind="{}",reader="{}"}}'
     assert counted(shared, reads.format("postgres", "scan", "api.read"), mirrored.to_arrow) == 1
     prefer(shared, mirrored, "iceberg", "api.read", "api.preview", "api.changes", "pipelines.source")
+    whole = (mirrored.record, ReadRequest())
     for kind, reader, read in (
         ("scan", "api.read", mirrored.to_arrow),
         ("filtered", "api.read", lambda: mirrored.to_arrow(where="note = 'n7'")),
@@ -85,7 +87,7 @@ def test_a_reader_is_sent_where_its_flag_says(
         ("since", "api.read", lambda: mirrored.to_arrow(since=1)),
         ("first", "api.preview", mirrored.preview),
         ("changes", "api.changes", lambda: mirrored.changes(0)),
-        ("scan", "pipelines.source", lambda: shared.storage.in_place(mirrored.record, reader="pipelines.source")),
+        ("scan", "pipelines.source", lambda: shared.storage.in_place([whole], reader="pipelines.source")),
     ):
         assert counted(shared, reads.format("iceberg", kind, reader), read) == 1
     # The mirror misses a write: whoever prefers it is served by the other arm, and told once.
@@ -94,7 +96,7 @@ def test_a_reader_is_sent_where_its_flag_says(
     fallbacks = 'lakeward_read_fallbacks_total{arm="iceberg",reader="api.read"}'
     with caplog.at_level(logging.WARNING, "lakeward"):
         assert counted(shared, fallbacks, lambda: mirrored.to_arrow()["id"].to_pylist().index(1_000)) == 1
-        assert shared.storage.in_place(mirrored.record, reader="pipelines.source") is None
+        assert shared.storage.in_place([(mirrored.record, ReadRequest())], reader="pipelines.source") == [None]
     assert caplog.messages == [
         f"dataset {mirrored.name}: version 3 is read from the postgres arm, since the iceberg arm does not hold it"
     ]
@@ -118,7 +120,9 @@ def test_equal_arms_are_found_equal_whatever_is_read(shared: lakeward.Workspace,
     prefer(shared, mirrored, "shadow", "api.read", "api.preview", "api.changes", "pipelines.source")
     mirrored.write([{"id": 3, "note": "new"}, {"id": 500, "note": "x"}], mode="upsert")
     record = mirrored.record
-    assert shared.storage.in_place(record, reader="pipelines.source") is None, "it is streamed, to be compared"
+    assert shared.storage.in_place([(record, ReadRequest())], reader="pipelines.source") == [None], (
+        "it is streamed, to be compared"
+    )
     for read in (
         mirrored.to_arrow,
         lambda: mirrored.to_arrow(columns=["note"], where="id < 10", since=1, identity=True),

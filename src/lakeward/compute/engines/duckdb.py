@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -38,6 +39,11 @@ _SEAL = (
 )
 """In this order, after connecting: once external access is off, DuckDB takes no temporary directory or allowed path.
 Global, so that cursors inherit them."""
+
+DESCRIBED = 256
+"""The columns of so many queries are remembered."""
+OPENED_AT_A_TIME = 2
+"""So many databases are opened at a time, in threads: it takes 12 ms of a core."""
 
 
 class DuckDBEngine(Engine):
@@ -70,17 +76,22 @@ class DuckDBEngine(Engine):
         self._temp_directory = temp_directory
         self._describer: duckdb.DuckDBPyConnection | None = None
         self._lock = Lock()
+        self._described = lru_cache(DESCRIBED)(self._describe)
+        self._opener = ThreadPoolExecutor(OPENED_AT_A_TIME, thread_name_prefix="lakeward-open")
+        self._ahead: Future[duckdb.DuckDBPyConnection] | None = None
         remove_abandoned(temp_directory)
 
     def share(self, parts: int) -> DuckDBEngine:
         """See `Engine.share`: memory, threads and space to spill are divided, and time is not."""
-        return DuckDBEngine(
+        shared = DuckDBEngine(
             memory_limit=divided(self._memory_limit, parts),
             threads=max(1, self.threads // parts),
             temp_directory=self._temp_directory,
             temp_limit=divided(self._temp_limit, parts) if self._temp_limit is not None else None,
             time_limit=self._time_limit,
         )
+        shared._described = self._described
+        return shared
 
     @property
     def threads(self) -> int:
@@ -96,25 +107,28 @@ class DuckDBEngine(Engine):
     def describe(
         self, sql: str, inputs: Mapping[str, Schema], steps: Mapping[str, str] | None = None
     ) -> dict[str, LogicalType]:
-        """See `Engine.describe`."""
+        """See `Engine.describe`. What was told is remembered: nothing else decides it than the texts and the types."""
+        return dict(self._described(sql, tuple(inputs.items()), tuple((steps or {}).items())))
+
+    def _describe(
+        self, sql: str, inputs: tuple[tuple[str, Schema], ...], steps: tuple[tuple[str, str], ...]
+    ) -> dict[str, LogicalType]:
         with Session(self._cursor(), None, self._memory_limit, self._time_limit) as session:
-            session.bind(inputs)
-            known = list(inputs)
-            for name, text in (steps or {}).items():
+            session.bind(dict(inputs))
+            known = [name for name, _ in inputs]
+            for name, text in steps:
                 session.add_step(name, without_semicolon(text), known)
                 known.append(name)
             return {column.name: column.type for column in session.describe(without_semicolon(sql), known)}
 
     def run(self, sql: str, inputs: Mapping[str, Input], batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         """See `Engine.run`."""
+        self.get_ready()
+        in_place = _placed(inputs)
         scratch = Scratch(self._temp_directory)
         try:
-            # To ask storage and to open a database both take 10 ms and more.
-            with ThreadPoolExecutor(1, thread_name_prefix="lakeward-open") as opener:
-                opened = opener.submit(self._open, scratch.path)
-                in_place = _placed(inputs)
-            readable = {path for place in in_place.values() for path in place.paths}
-            session = Session(_sealed(opened.result(), readable), scratch, self._memory_limit, self._time_limit)
+            connection = self._connect(scratch.path, {path for place in in_place.values() for path in place.paths})
+            session = Session(connection, scratch, self._memory_limit, self._time_limit)
         except BaseException:
             scratch.close()
             raise
@@ -125,22 +139,33 @@ class DuckDBEngine(Engine):
             raise
         return pa.RecordBatchReader.from_batches(reader.schema, ResultStream(session, reader))
 
+    def get_ready(self) -> None:
+        """See `Engine.get_ready`. At most one database is open ahead, which nobody has used and one query will use."""
+        with self._lock:
+            if self._ahead is None:
+                self._ahead = self._opener.submit(self._open)
+
+    def _connect(self, temp_directory: Path | None, readable: Collection[str] = ()) -> duckdb.DuckDBPyConnection:
+        """Return a sealed database of its own, see `_sealed`: the one that was opened ahead, or another one."""
+        with self._lock:
+            ahead, self._ahead = self._ahead, None
+        connection = self._open() if ahead is None else ahead.result()
+        if temp_directory is not None:
+            connection.execute("SET temp_directory = ?", [str(temp_directory)])
+        return _sealed(connection, readable)
+
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         """Return a session of its own on one database that never holds a row: a new database costs 20 ms, this 0.1."""
         with self._lock:
             if self._describer is None:
-                self._describer = self._connect(None)
+                self._describer = _sealed(self._open())
             return self._describer.cursor()
 
-    def _connect(self, temp_directory: Path | None) -> duckdb.DuckDBPyConnection:
-        """Open a database that can read no file."""
-        return _sealed(self._open(temp_directory))
-
-    def _open(self, temp_directory: Path | None) -> duckdb.DuckDBPyConnection:
-        """Open a database that is not sealed yet."""
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        """Open a database that is not sealed yet, and spills nowhere."""
         config: dict[str, Any] = {
             "memory_limit": self._memory_limit,
-            "temp_directory": str(temp_directory) if temp_directory else "",
+            "temp_directory": "",
             "autoload_known_extensions": False,
             "autoinstall_known_extensions": False,
             "allow_community_extensions": False,
@@ -148,6 +173,8 @@ class DuckDBEngine(Engine):
             # What a plain Arrow type would lose (hugeint, bit …) is cast or refused by then; "lossless" would only wrap
             # booleans in an extension type.
             "arrow_lossless_conversion": False,
+            # It keeps what it read of files for the next query, and here there is none.
+            "enable_external_file_cache": False,
         }
         if self._temp_limit is not None:
             config["max_temp_directory_size"] = self._temp_limit

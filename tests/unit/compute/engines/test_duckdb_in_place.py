@@ -13,7 +13,7 @@ import pytest
 
 from lakeward.compute import duckdb_gate
 from lakeward.compute.engine import Input
-from lakeward.compute.engines.duckdb import DuckDBEngine, _sealed
+from lakeward.compute.engines.duckdb import DuckDBEngine
 from lakeward.errors import ComputeError, LakewardError, SqlError, StorageError
 from lakeward.in_place import InPlace
 from lakeward.types.schema import Schema
@@ -171,7 +171,7 @@ def test_only_the_files_of_the_query_can_be_opened(engine: DuckDBEngine, files: 
 
 def test_no_write_reaches_a_file(engine: DuckDBEngine, files: Files) -> None:
     before = files.path.read_bytes()
-    connection = _sealed(engine._open(None), [str(files.path)])
+    connection = engine._connect(None, [str(files.path)])
     with pytest.raises(duckdb.Error, match="disabled"):
         connection.execute(f"COPY (SELECT 1) TO '{files.path}'")
     assert files.path.read_bytes() == before

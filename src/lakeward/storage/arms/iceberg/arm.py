@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -16,31 +15,29 @@ from lakeward.control.moves import Relocated, Relocation
 from lakeward.control.purges import Purges
 from lakeward.control.records import ArmVersion, Claim, Counts
 from lakeward.control.retention import Retention
-from lakeward.errors import CatalogError, ConflictError, StorageError, UnknownVersion
+from lakeward.errors import ConflictError
 from lakeward.in_place import InPlace
 from lakeward.storage.arm import ArmContext, NothingToWrite, Prepared, Scan, StorageArm, WriteTask, replayed
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.abilities import Abilities
 from lakeward.storage.arms.iceberg.adoption import Adoption
 from lakeward.storage.arms.iceberg.compaction import Compactor, extent, gathered, rewritten
-from lakeward.storage.arms.iceberg.delta import differing
 from lakeward.storage.arms.iceberg.foreign import head_of
 from lakeward.storage.arms.iceberg.foreign_rows import ForeignRows
 from lakeward.storage.arms.iceberg.merge import Merge
 from lakeward.storage.arms.iceberg.namespaces import drop_if_empty
 from lakeward.storage.arms.iceberg.producers import ParentMoved
 from lakeward.storage.arms.iceberg.purging import Purger
+from lakeward.storage.arms.iceberg.reading import Reading
 from lakeward.storage.arms.iceberg.receiver import IcebergReceiver
 from lakeward.storage.arms.iceberg.relocation import Relocator
 from lakeward.storage.arms.iceberg.replay import Replay
-from lakeward.storage.arms.iceberg.scans import DELETED_ROWS, FileScan, plan
+from lakeward.storage.arms.iceberg.scans import FileScan
 from lakeward.storage.arms.iceberg.snapshots import Snapshots
 from lakeward.storage.arms.iceberg.tables import Tables
-from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.arms.iceberg.upkeep import EXPIRE_EVERY, Upkeep, removable
-from lakeward.storage.duck import SOURCE
 from lakeward.storage.extent import Extent
-from lakeward.storage.filters import Filter, quote_identifier, quote_list
+from lakeward.storage.filters import Filter
 from lakeward.storage.foreign_head import ForeignHead, Survey
 from lakeward.storage.guard import Guard
 from lakeward.storage.identity import IdentityCounter, with_identity
@@ -52,7 +49,7 @@ from lakeward.storage.staged_batch import StagedBatch
 from lakeward.storage.table import TableRef
 from lakeward.storage.verbs import KEYED, verb_named
 from lakeward.types.digest import EMPTY, Digest, duckdb_digest_sql
-from lakeward.types.schema import IDENTITY_COLUMNS, ROW_INDEX, VERSION
+from lakeward.types.schema import ROW_INDEX
 from lakeward.types.table import arrow_schema
 
 MERGE_TRIES = 3
@@ -70,6 +67,7 @@ class IcebergArm(StorageArm):
         self._tables = Tables(context.database, context.settings)
         self._database = context.database
         self._ledger = context.ledger
+        self._reading = Reading(self.name, self._tables, context.ledger)
         self._duck = context.duck
         self._foreign = ForeignRows(context.duck)
         self._adoption = Adoption(self._tables, self._foreign, context.ledger)
@@ -187,44 +185,22 @@ class IcebergArm(StorageArm):
         """Stream one snapshot's rows, reading only the columns and files that are needed."""
         wanted = arrow_schema(table.schema.select(scan.columns))
         target = with_identity(wanted) if scan.identity else wanted
-        files = self._selected(table, version, scan, DELETED_ROWS)
+        files = self._reading.selected(table, version, scan)
         if files is None:
             return pa.RecordBatchReader.from_batches(target, iter(()))
         return self._duck.stream(files.sql, target, files.tables, scan.where)
 
-    def in_place(self, table: TableRef, version: ArmVersion, scan: Scan) -> InPlace | None:
-        """Name the data files of one snapshot, if the store lets others open them."""
-        files = self._selected(table, version, scan, f"{DELETED_ROWS}_{uuid.uuid4().hex}")
-        if files is None:
-            return None
-        paths = [files.store.in_place(task.file.file_path) for task in files.tasks]
-        return InPlace(files.sql, tuple(filter(None, paths)), files.tables) if all(paths) else None
-
-    def _selected(self, table: TableRef, version: ArmVersion, scan: Scan, deletes: str) -> FileScan | None:
-        """Return the query of the rows and columns that are wanted, None if there are none; `deletes` as in `plan`."""
-        names = [*scan.columns, *(IDENTITY_COLUMNS if scan.identity else ())]
-        reads = {*names, *(scan.where.columns if scan.where else ()), *((VERSION,) if scan.since is not None else ())}
-        files = self._plan(table, version, reads, scan, deletes)
-        if files is None:
-            return None
-        conditions = [f"{VERSION} > {scan.since}"] if scan.since is not None else []
-        conditions += [f"({scan.where.sql})"] if scan.where is not None else []
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        sql = f"SELECT {quote_list(names)} FROM ({files.sql}) AS {quote_identifier(SOURCE)}{where}"
-        return replace(files, sql=sql)
+    def in_place(self, reads: Sequence[tuple[TableRef, ArmVersion, Scan]]) -> list[InPlace | None]:
+        """Name the data files of one snapshot each, if the store lets others open them."""
+        return self._reading.in_place(reads)
 
     def changes(self, table: TableRef, old: ArmVersion, new: ArmVersion) -> tuple[Side, Side]:
         """Leave out files that both snapshots have, with the same rows deleted."""
-        loaded = self._tables.load(table)
-        for version in (old, new):
-            if loaded.metadata.snapshot_by_id(version.snapshot_id or 0) is None:
-                raise self._gone(table, version)
-        with catalog_errors(f"dataset {table.name}"):
-            return differing(loaded, table.schema, old.snapshot_id or 0, new.snapshot_id or 0)
+        return self._reading.changes(table, old, new)
 
     def digest(self, table: TableRef, version: ArmVersion) -> Digest:
         """Compute the digest in DuckDB from the data files."""
-        files = self._plan(table, version, set(table.schema.names), Scan(table.schema.names))
+        files = self._reading.selected(table, version, Scan(table.schema.names))
         return EMPTY if files is None else Digest.of_row(self._hashed(table, files)[0])
 
     def part_digests(
@@ -232,7 +208,7 @@ class IcebergArm(StorageArm):
     ) -> dict[int, Digest]:
         """Compute them in DuckDB; files and row groups that have no such position are not read."""
         scan = Scan(table.schema.names, identity=True, where=where)
-        files = self._selected(table, version, scan, DELETED_ROWS)
+        files = self._reading.selected(table, version, scan)
         found = [] if files is None else self._hashed(table, files, f"{ROW_INDEX} // {width:d}")
         return {part: Digest.of_row(sums) for part, *sums in found}
 
@@ -369,31 +345,3 @@ class IcebergArm(StorageArm):
         """Make the columns and the partition spec of our version the table's again, in one commit."""
         assert held.snapshot_id is not None
         branches.restore_columns(lambda: self._tables.load(table), table, held.snapshot_id)
-
-    def _plan(
-        self, table: TableRef, version: ArmVersion, columns: set[str], scan: Scan, deletes: str = DELETED_ROWS
-    ) -> FileScan | None:
-        assert version.snapshot_id is not None
-        loaded = self._tables.load(table)
-        if loaded.metadata.snapshot_by_id(version.snapshot_id) is None:
-            raise self._gone(table, version)
-        with catalog_errors(f"dataset {table.name}"):
-            return plan(loaded, version.snapshot_id, table.schema, columns, scan, deletes)
-
-    def _gone(self, table: TableRef, version: ArmVersion) -> StorageError | UnknownVersion:
-        """Return the error of a reader that was sent to a snapshot which is not in the table."""
-        if self._ledger.arm_version(table.dataset_id, self.name, version.version) is None:
-            return UnknownVersion(
-                f"version {version.version} of dataset {table.name} expired in this moment",
-                next_step="read a newer version, or keep more of them: retention.versions",
-                dataset=table.name,
-                version=version.version,
-            )
-        return CatalogError(
-            f"dataset {table.name}: the snapshot {version.snapshot_id} of version {version.version} is not in its "
-            "Iceberg table",
-            safe="the ledger still has every committed version",
-            next_step="restore the catalog's entry, or read from the other arm if it is current",
-            dataset=table.name,
-            version=version.version,
-        )

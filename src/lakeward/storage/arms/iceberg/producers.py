@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyiceberg.io import FileIO
 from pyiceberg.manifest import (
     DataFile,
     DataFileContent,
@@ -18,7 +19,13 @@ from pyiceberg.manifest import (
     ManifestWriterV2,
 )
 from pyiceberg.table import TableProperties, Transaction
-from pyiceberg.table.snapshots import Operation, SnapshotSummaryCollector, Summary, update_snapshot_summaries
+from pyiceberg.table.snapshots import (
+    Operation,
+    Snapshot,
+    SnapshotSummaryCollector,
+    Summary,
+    update_snapshot_summaries,
+)
 from pyiceberg.table.update.snapshot import _MergeAppendFiles, _OverwriteFiles, _SnapshotProducer
 from pyiceberg.typedef import EMPTY_DICT
 from pyiceberg.utils.properties import property_as_int
@@ -85,6 +92,11 @@ def _with_files(
     return producer
 
 
+def _with_files_of(snapshot: Snapshot, io: FileIO) -> list[ManifestFile]:
+    """Return a snapshot's manifests, but those of removed entries only, which say what that snapshot removed."""
+    return [each for each in snapshot.manifests(io) if each.has_added_files() or each.has_existing_files()]
+
+
 class OurCommit(_SnapshotProducer[Any]):
     """A snapshot that PyIceberg's retry doesn't know, and so can't rebuild without its branch."""
 
@@ -107,7 +119,7 @@ class _ReplaceAll(OurCommit, _OverwriteFiles):
         parent = self._transaction.table_metadata.snapshot_by_id(self._parent_snapshot_id or 0)
         assert parent is not None
         removed: list[ManifestEntry] = []
-        for manifest in parent.manifests(io=self._io):
+        for manifest in _with_files_of(parent, self._io):
             for entry in manifest.fetch_manifest_entry(io=self._io, discard_deleted=True):
                 self._deleted_data_files.add(entry.data_file)
                 # Delete files go with their data files, and are counted: without a manifest that names them they are
@@ -215,8 +227,7 @@ class _RowDelta(OurCommit):
     def _existing_manifests(self) -> list[ManifestFile]:
         parent = self._transaction.table_metadata.snapshot_by_id(self._change.parent)
         assert parent is not None, "the branch starts there"
-        # What holds removed entries only was for the snapshot that removed them.
-        return [each for each in parent.manifests(self._io) if each.has_added_files() or each.has_existing_files()]
+        return _with_files_of(parent, self._io)
 
     def _deleted_entries(self) -> list[ManifestEntry]:
         return []

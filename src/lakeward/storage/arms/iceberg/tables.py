@@ -135,6 +135,17 @@ class Tables:
             dataset=table.name,
         )
 
+    def load_each(self, tables: Sequence[TableRef]) -> list[Table]:
+        """Load several datasets' tables as `load` does; a catalog in SQL is asked once for all that are there."""
+        found: list[Table | None] = [None] * len(tables)
+        if isinstance(self.catalog, LeanSqlCatalog):
+            with catalog_errors("the Iceberg catalog"):
+                found = self.catalog.load_each([table.identifier.parts for table in tables])
+        return [
+            each if each is not None and self.owns(table, each) else self.load(table)
+            for table, each in zip(tables, found, strict=True)
+        ]
+
     def find(self, table: TableRef) -> Table | None:
         """Load a dataset's table wherever it may be, an unfinished first write's too, or return None.
 

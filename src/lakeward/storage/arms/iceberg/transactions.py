@@ -11,11 +11,12 @@ from __future__ import annotations
 import copy
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import sqlalchemy
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import CommitTableResponse, Table, Transaction
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
@@ -81,6 +82,28 @@ def _committed(table: Table, updates: Iterable[TableUpdate]) -> TableMetadata:
     return metadata
 
 
+_ENTRIES = sqlalchemy.select(
+    IcebergTables.table_namespace, IcebergTables.table_name, IcebergTables.metadata_location
+).where(
+    IcebergTables.catalog_name == sqlalchemy.bindparam("catalog"),
+    sqlalchemy.tuple_(IcebergTables.table_namespace, IcebergTables.table_name).in_(
+        sqlalchemy.bindparam("names", expanding=True)
+    ),
+)
+_ENTRIES_OF_TABLES = _ENTRIES.where((IcebergTables.iceberg_type == "TABLE") | (IcebergTables.iceberg_type.is_(None)))
+"""The same in a catalog that says of each entry whether it is a table or a view."""
+
+
+def _entry(catalog: str, namespace: str, name: str, location: str | None) -> IcebergTables:
+    return IcebergTables(
+        catalog_name=catalog,
+        table_namespace=namespace,
+        table_name=name,
+        metadata_location=location,
+        previous_metadata_location=None,
+    )
+
+
 class LeanSqlCatalog(SqlCatalog):
     """A catalog in SQL that parses each metadata file once, and asks the database once for each load and commit."""
 
@@ -103,10 +126,33 @@ class LeanSqlCatalog(SqlCatalog):
 
     def load_table(self, identifier: str | Identifier) -> Table:
         """Load a table, which will commit in single statements, too."""
-        return super().load_table(identifier) if self._single is None else self._single._load(identifier)
+        catalog = self._single or self
+        found = catalog._entries([identifier])[0]
+        if found is None:
+            raise NoSuchTableError(f"Table does not exist: {identifier}")
+        return catalog._convert_orm_to_iceberg(found)
 
-    def _load(self, identifier: str | Identifier) -> Table:
-        return super().load_table(identifier)
+    def load_each(self, identifiers: Sequence[str | Identifier]) -> list[Table | None]:
+        """Load several tables; None where there is none, or its metadata file got too old and was deleted just now."""
+        catalog = self._single or self
+        tables: list[Table | None] = []
+        for entry in catalog._entries(identifiers):
+            try:
+                tables.append(catalog._convert_orm_to_iceberg(entry) if entry is not None else None)
+            except FileNotFoundError:
+                tables.append(None)
+        return tables
+
+    def _entries(self, identifiers: Sequence[str | Identifier]) -> list[IcebergTables | None]:
+        """Return what the catalog has of each table: PyIceberg's own way costs more than the question itself."""
+        names = [
+            (self.namespace_to_string(self.namespace_from(each)), self.table_name_from(each)) for each in identifiers
+        ]
+        statement = _ENTRIES if self._iceberg_type_filter() is None else _ENTRIES_OF_TABLES
+        with self.engine.connect() as connection:
+            rows = connection.execute(statement, {"catalog": self.name, "names": names}).all()
+        found = {(namespace, name): _entry(self.name, namespace, name, location) for namespace, name, location in rows}
+        return [found.get(name) for name in names]
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]

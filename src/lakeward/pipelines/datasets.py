@@ -1,0 +1,34 @@
+"""The datasets of one pipeline: what it reads, and what it writes as far as that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.pipelines.spec import Pipeline
+
+
+@dataclass(frozen=True)
+class Datasets:
+    """The datasets of a pipeline, by name, as they are when a build of it begins.
+
+    Args:
+        sources: what it reads.
+        outputs: those that it writes which were made before.
+    """
+
+    sources: Mapping[str, DatasetRecord]
+    outputs: Mapping[str, DatasetRecord]
+
+
+def datasets_of(tree: Tree, pipeline: Pipeline) -> Datasets:
+    """Look up the datasets of a pipeline, all of them in one question.
+
+    Raises:
+        UnknownObject: a source does not exist.
+    """
+    read, written = list(pipeline.sources.values()), [output.dataset for output in pipeline.spec.outputs]
+    found = tree.find_each([*read, *written])
+    sources = {name: found[name] if name in found else tree.dataset(name) for name in read}
+    return Datasets(sources, {name: found[name] for name in written if name in found})
