@@ -142,7 +142,7 @@ class Tables:
             with catalog_errors("the Iceberg catalog"):
                 found = self.catalog.load_each([table.identifier.parts for table in tables])
         return [
-            each if each is not None and self.owns(table, each) else self.load(table)
+            self._known(table, each) if each is not None and self.owns(table, each) else self.load(table)
             for table, each in zip(tables, found, strict=True)
         ]
 
@@ -173,9 +173,13 @@ class Tables:
                     found = self.catalog.load_table(identifier.parts)
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
-            # From here on, DuckDB reads its files by these keys, and errors name the dataset.
-            store_of(found, f"dataset {table.name}")
-            return found
+            return self._known(table, found)
+
+    @staticmethod
+    def _known(table: TableRef, found: Table) -> Table:
+        # From here on, DuckDB reads its files by these keys, and errors name the dataset.
+        store_of(found, f"dataset {table.name}")
+        return found
 
     @staticmethod
     def owns(table: TableRef, found: Table) -> bool:

@@ -133,13 +133,16 @@ class LeanSqlCatalog(SqlCatalog):
         return catalog._convert_orm_to_iceberg(found)
 
     def load_each(self, identifiers: Sequence[str | Identifier]) -> list[Table | None]:
-        """Load several tables; None where there is none, or its metadata file got too old and was deleted just now."""
+        """Load several tables; None where there is none, or it fails, which loading it by itself tells.
+
+        That may be because its metadata file got too old, and was deleted just now.
+        """
         catalog = self._single or self
         tables: list[Table | None] = []
         for entry in catalog._entries(identifiers):
             try:
                 tables.append(catalog._convert_orm_to_iceberg(entry) if entry is not None else None)
-            except FileNotFoundError:
+            except (OSError, ValueError):
                 tables.append(None)
         return tables
 
