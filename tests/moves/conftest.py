@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -34,11 +35,11 @@ def moves_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def opens(moves_url: str, moves_root: Path) -> Callable[..., lakeward.Workspace]:
-    """Opens the one workspace of this directory again, with faults or without."""
-    settings = moves_root / "lakeward.toml"
-    settings.write_text("[iceberg]\nborn_in_place = false\n", encoding="utf-8")
+    """Opens the one workspace of this directory again, with faults or other settings of `[iceberg]` or without."""
 
-    def opened(faults: Faults | None = None) -> lakeward.Workspace:
+    def opened(faults: Faults | None = None, iceberg: str = "born_in_place = false") -> lakeward.Workspace:
+        settings = moves_root / f"{hashlib.md5(iceberg.encode()).hexdigest()}.toml"
+        settings.write_text(f"[iceberg]\n{iceberg}\n", encoding="utf-8")
         return lakeward.open(
             moves_root / "home",
             database_url=moves_url,

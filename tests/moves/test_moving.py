@@ -13,7 +13,7 @@ from lakeward.control.moves import Moves, Relocation
 from lakeward.errors import MoveRefused
 from lakeward.storage.moving import POINTS
 from lakeward.testing import raise_at
-from support.moves import COLUMNS, Poller, to_its_home, warehouse_files
+from support.moves import COLUMNS, Poller, count_names, to_its_home, warehouse_files
 
 
 def move(workspace: lakeward.Workspace, dataset: lakeward.Dataset) -> Relocation:
@@ -104,8 +104,10 @@ def test_what_is_cut_short_is_finished(
 
 def test_readers_never_miss_it(workspace: lakeward.Workspace, legacy: lakeward.Dataset) -> None:
     relocation = to_its_home(legacy)
-    with Poller([lambda: legacy.to_arrow().num_rows]) as reader:
+    rows, names = Poller([lambda: legacy.to_arrow().num_rows]), Poller([lambda: count_names(workspace, relocation)])
+    with rows, names:
         for _ in range(10):
             workspace.moving.move(legacy.record, relocation)
             workspace.moving.move(legacy.record, relocation.back())
-    assert set(reader.seen) == {2} and len(reader.seen) > 5
+    assert set(rows.seen) == {2} and len(rows.seen) > 5
+    assert set(names.seen) == {1} and len(names.seen) > 20

@@ -62,7 +62,7 @@ def test_fifty_are_swept_with_a_kill_in_the_middle(
         )
     ]
     sweep = ("move", "apply", "fifty.north", "fifty.south")
-    with Poller(looks) as reader:
+    with Poller(looks, 0.05) as reader:
         killed = process(*sweep)
         assert killed.stdout is not None
         for _ in range(rng.randrange(5, 40)):
@@ -74,7 +74,7 @@ def test_fifty_are_swept_with_a_kill_in_the_middle(
         resumed = process(*sweep, "--output", "json")
         document = json.loads(resumed.communicate()[0])
         assert resumed.returncode == 0
-    assert set(reader.seen) == {2} and len(reader.seen) > 50
+    assert set(reader.seen) == {2} and len(reader.seen) > 20
     assert (document["moved"] + document["done"], document["failed"]) == (50, 0)
     assert document["done"] >= 5 and document["moved"] >= 9
     assert document["namespaces"]["after"] == {

@@ -45,6 +45,17 @@ def names_in(catalog: SqlCatalog, relocation: Relocation) -> list[str]:
     return [name for name, parts in names.items() if catalog.table_exists(parts)]
 
 
+def count_names(workspace: lakeward.Workspace, relocation: Relocation) -> int:
+    """Count how many of a table's two names the catalog has, at one instant."""
+    names = [(".".join(each.namespace), each.name) for each in (relocation.source, relocation.target)]
+    with workspace.database.driver() as connection:
+        (count,) = connection.execute(
+            "SELECT count(*) FROM iceberg_tables WHERE (table_namespace, table_name) IN ((%s, %s), (%s, %s))",
+            [part for name in names for part in name],
+        ).fetchone() or (0,)
+    return int(count)
+
+
 def rows_by_pyiceberg(catalog: SqlCatalog, relocation: Relocation) -> int:
     """Count the rows of a table as PyIceberg reads it, under the old name, and where there is none, the new one."""
     try:
@@ -55,14 +66,16 @@ def rows_by_pyiceberg(catalog: SqlCatalog, relocation: Relocation) -> int:
 
 
 class Poller:
-    """Takes looks in turn, one every 10 ms, until the block ends; that raises what any of them raised.
+    """Takes looks in turn, one every so often, until the block ends; that raises what any of them raised.
 
     Args:
-        looks: each returns how many rows it sees.
+        looks: each returns how many rows, or tables, it sees.
+        seconds: between two looks.
     """
 
-    def __init__(self, looks: Iterable[Callable[[], int]]) -> None:
+    def __init__(self, looks: Iterable[Callable[[], int]], seconds: float = POLL_SECONDS) -> None:
         self._looks = list(looks)
+        self._seconds = seconds
         self._stop = threading.Event()
         self._thread = ThreadPoolExecutor(1)
         self.seen: list[int] = []
@@ -71,7 +84,7 @@ class Poller:
         while True:
             for look in self._looks:
                 self.seen.append(look())
-                if self._stop.wait(POLL_SECONDS):
+                if self._stop.wait(self._seconds):
                     return
 
     def __enter__(self) -> Poller:

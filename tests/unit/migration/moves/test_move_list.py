@@ -1,4 +1,4 @@
-"""The list that people edit: what is written is read back, whatever the names; what is no list is refused by its name."""
+"""The list that people edit: what is written is read back, whatever the names; what is no list is refused."""
 
 from __future__ import annotations
 
