@@ -39,6 +39,7 @@ from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.service import Pipelines
 from lakeward.pipelines.stage_runner import Stages
 from lakeward.storage import arms
+from lakeward.storage.adopting import Adopting
 from lakeward.storage.arm import ArmContext, StorageArm
 from lakeward.storage.compaction import Compaction, CompactionMode
 from lakeward.storage.duck import Duck
@@ -175,18 +176,12 @@ def _assemble(
     duck = Duck(storage_settings)
     undo.callback(duck.close)
     context = ArmContext(database, ledger, storage_settings, duck, ids, faults)
-    made = {name: arm(context) for name, arm in arms_by_name.items()}
-    for each in made.values():
-        undo.callback(each.close)
+    made = _arms(context, arms_by_name, undo)
     recovery = Recovery(tree, ledger, made, faults)
     retention = Retention(database, settings.retention.versions)
     no_wait = Slots(database, ledger, clock, timeout_seconds=0)
-    protocol, hasty = (
-        WriteProtocol(
-            tree, ledger, line, made, recovery, duck=duck, clock=clock, ids=ids, faults=faults, metrics=metrics
-        )
-        for line in (slots, no_wait)
-    )
+    write = partial(WriteProtocol, duck=duck, clock=clock, ids=ids, faults=faults, metrics=metrics)
+    protocol, hasty = (write(tree, ledger, line, made, recovery) for line in (slots, no_wait))
     compaction = _compaction(settings, tree, ledger, made, protocol, hasty)
     table, listener = FlagTable(database), FlagListener(database, clock)
     undo.callback(listener.close)
@@ -197,6 +192,7 @@ def _assemble(
     storage = Storage(tree, routing, protocol, RecordedDigests(database), duck, compaction, cache, shadow)
     replication = Replication(tree, ledger, slots, routing, protocol, recovery, retention, duck, ids)
     maintenance = _maintenance(settings, database, retention, recovery, replication, compaction, made, faults)
+    purging = Purging(tree, Purges(database), retention, made, faults)
     flips = Flips(database, lease_seconds=settings.ledger.lease_seconds)
     engine = _engine(settings.compute, scratch)
     models = Models(ModelTables(database), settings.models.time_limit_seconds)
@@ -215,23 +211,24 @@ def _assemble(
         moves=Sweep(tree, TablePlaces(database), moving, recovery.recover),
         flags=flags,
         flips=_flip_rooms(tree, storage, replication, flips, database, duck, clock, faults),
+        adopting=Adopting(tree, made, protocol),
         foreign=Foreign(tree, ledger, made, protocol, recovery),
         recovery=recovery,
         retention=retention,
-        upkeep=Upkeep(
-            tree,
-            maintenance,
-            models,
-            Counters(database),
-            scratch,
-            Purging(tree, Purges(database), retention, made, faults),
-        ),
+        upkeep=Upkeep(tree, maintenance, models, Counters(database), scratch, purging),
         pipelines=pipelines,
         names=tree_rooms(tree, ledger, slots, recovery, pipelines, settings.retention.dropped_days, faults, ids),
         models=models,
         metrics=counting,
     )
     return Workspace(parts, close=_once(undo.pop_all().close))
+
+
+def _arms(context: ArmContext, arms_by_name: Mapping[str, type[StorageArm]], undo: ExitStack) -> dict[str, StorageArm]:
+    made = {name: arm(context) for name, arm in arms_by_name.items()}
+    for each in made.values():
+        undo.callback(each.close)
+    return made
 
 
 def _counting(database: Database, undo: ExitStack) -> Counting:
