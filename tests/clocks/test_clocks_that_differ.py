@@ -12,13 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-from psycopg import sql
 
 import lakeward
 from lakeward.control.embedded import EmbeddedPostgres
 from support.crashes import unclean
+from support.databases import WORKSPACE, made_database
 from support.ledger import expire, rows
 
 SCRIPT = Path(__file__).with_name("machine.py")
@@ -73,9 +72,7 @@ def machine(workspace: lakeward.Workspace, home: Path, skew: float) -> Iterator[
 def ws(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[lakeward.Workspace]:
     """The workspace of all machines."""
     root = tmp_path_factory.mktemp("clocks")
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier("clocks")))
-    url = postgres.url.replace("/lakeward?", "/clocks?", 1)
+    url = made_database(postgres, WORKSPACE)
     with lakeward.open(root / "home", database_url=url, warehouse=root / "warehouse") as workspace:
         yield workspace
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
-from psycopg import sql
 
 import lakeward
 from lakeward.control.embedded import EmbeddedPostgres
@@ -20,6 +18,7 @@ from lakeward.storage import arms
 from lakeward.storage.arm import StorageArm
 from lakeward.testing import InMemoryArm
 from support.arms import ArmUnderTest
+from support.databases import WORKSPACE, made_database
 
 ARMS = (*discover(arms, StorageArm), InMemoryArm.name)
 
@@ -33,9 +32,7 @@ GAPS: dict[tuple[str, str], type[Exception]] = {
 @pytest.fixture(scope="session")
 def shared_url(postgres: EmbeddedPostgres) -> str:
     """A database for all tests of this directory."""
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier("conformance")))
-    return postgres.url.replace("/lakeward?", "/conformance?", 1)
+    return made_database(postgres, WORKSPACE)
 
 
 @pytest.fixture(scope="session")

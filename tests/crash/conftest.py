@@ -6,13 +6,12 @@ import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
-from psycopg import sql
 
 import lakeward
 from lakeward.control.embedded import EmbeddedPostgres
 from support.crashes import Driver
+from support.databases import WORKSPACE, made_database
 
 _numbers = itertools.count(1)
 
@@ -20,9 +19,7 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def crash_url(postgres: EmbeddedPostgres) -> str:
     """The database of the crash tests."""
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier("crash")))
-    return postgres.url.replace("/lakeward?", "/crash?", 1)
+    return made_database(postgres, WORKSPACE)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import pytest
 
 import lakeward
 from lakeward.control.embedded import EmbeddedPostgres
-from support.databases import made_database
+from support.databases import WORKSPACE, made_database
 from support.onnx_models import linear
 from support.pipeline_oracle import STRATEGIES, NodeCase
 from support.pipeline_play import Play, Switch
@@ -20,7 +20,7 @@ def play(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -
     root, switch = tmp_path_factory.mktemp("equality"), Switch()
     (root / "twice.onnx").write_bytes(linear([2.0], 1.0))
     with lakeward.open(
-        root / "home", database_url=made_database(postgres), warehouse=root / "warehouse", faults=switch
+        root / "home", database_url=made_database(postgres, WORKSPACE), warehouse=root / "warehouse", faults=switch
     ) as workspace:
         workspace.add_model(root / "twice.onnx", "twice", ["v"])
 

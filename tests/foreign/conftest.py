@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import psycopg
 import pytest
-from psycopg import sql
 
 import lakeward
 from lakeward.control.embedded import EmbeddedPostgres
+from support.databases import WORKSPACE, made_database
 from support.foreign_scene import Scene
 from support.other_engine import Interruptions
 
@@ -24,9 +23,7 @@ def shared(
     postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory, interruptions: Interruptions
 ) -> Iterator[lakeward.Workspace]:
     """A workspace for all tests of this directory."""
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier("foreign")))
-    url = postgres.url.replace("/lakeward?", "/foreign?", 1)
+    url = made_database(postgres, WORKSPACE)
     root = tmp_path_factory.mktemp("foreign")
     opening = lakeward.open(root / "home", database_url=url, warehouse=root / "warehouse", faults=interruptions)
     with opening as workspace:

@@ -6,15 +6,14 @@ import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
-from psycopg import sql
 
 import lakeward
 from lakeward.clock import Faults
 from lakeward.control.embedded import EmbeddedPostgres
 from support.compaction import compaction_settings
 from support.crashes import Driver
+from support.databases import WORKSPACE, made_database
 from support.past import KEPT, Past
 
 _numbers = itertools.count(1)
@@ -23,9 +22,7 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def kept_url(postgres: EmbeddedPostgres) -> str:
     """The database of the tests of maintenance."""
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier("maintenance")))
-    return postgres.url.replace("/lakeward?", "/maintenance?", 1)
+    return made_database(postgres, WORKSPACE)
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
-from psycopg import sql
 
 import lakeward
 from lakeward.cli.app import main
@@ -16,15 +14,14 @@ from lakeward.clock import Faults
 from lakeward.control.embedded import EmbeddedPostgres
 from support.commands import Ran, Run
 from support.crashes import Driver
+from support.databases import WORKSPACE, made_database
 from support.moves import COLUMNS, Make
 
 
 @pytest.fixture(scope="session")
 def moves_url(postgres: EmbeddedPostgres) -> str:
     """A database for all tests of this directory."""
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier("moves")))
-    return postgres.url.replace("/lakeward?", "/moves?", 1)
+    return made_database(postgres, WORKSPACE)
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ import pytest
 
 import lakeward
 from lakeward.control.embedded import EmbeddedPostgres
-from support.databases import made_database
+from support.databases import WORKSPACE, made_database
 
 SCALE = "0.01"
 QUERIES = {file.stem: file.read_text(encoding="utf-8") for file in sorted(Path(__file__).parent.glob("queries/*.sql"))}
@@ -61,7 +61,9 @@ def loaded(
     folder = root / "project" / "pipelines"
     folder.mkdir(parents=True)
     (folder.parent / "lakeward.toml").touch()
-    with lakeward.open(root / "home", database_url=made_database(postgres), warehouse=root / "warehouse") as workspace:
+    with lakeward.open(
+        root / "home", database_url=made_database(postgres, WORKSPACE), warehouse=root / "warehouse"
+    ) as workspace:
         for arm in ARMS:
             for name in TABLES:
                 table = pq.read_table(files / f"{name}.parquet")

@@ -26,6 +26,7 @@ from lakeward.testing import AtStep, raise_at
 from lakeward.types.digest import Digest
 from lakeward.types.key_number import key_number_postgres
 from support.crashes import unclean
+from support.databases import WORKSPACE, made_database
 from support.ledger import expire
 
 COLUMNS = {"id": "long", "note": "string"}
@@ -37,9 +38,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def url(postgres: EmbeddedPostgres) -> str:
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier("merge")))
-    return postgres.url.replace("/lakeward?", "/merge?", 1)
+    return made_database(postgres, WORKSPACE)
 
 
 @pytest.fixture(scope="module")
