@@ -245,11 +245,11 @@ class Routing:
         elsewhere = [name for name in self._arms if self._ledger.arm_version(dataset.id, name, version) is not None]
         if not elsewhere and wanted != dataset.head_version and self._retention.was_committed(dataset.id, wanted):
             return UnknownVersion(
-                f"version {wanted} of dataset {dataset.name} has expired: of its versions the newest "
-                f"{self._retention.versions} are readable, and those that somebody keeps, but none that only an "
-                "arm had which a flip has emptied",
+                f"version {wanted} of dataset {dataset.name} has expired: readable are the newest "
+                f"{self._retention.versions} versions and those that somebody keeps, but none that only an arm had "
+                "which a flip has emptied",
                 safe=f"the head, version {dataset.head_version}, and its history stand",
-                next_step="read a newer version; to have more of them: retention.versions",
+                next_step="read a newer version; retention.versions keeps more of them, and Dataset.keep one for good",
                 dataset=dataset.name,
                 version=wanted,
             )

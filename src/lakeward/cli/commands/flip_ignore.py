@@ -66,7 +66,7 @@ def list_rules(session: Session, dataset: DatasetArgument) -> None:
         (
             each.column if each.column is not None else "(dropped)",
             f"{each.until:%Y-%m-%d %H:%M}",
-            "expired" if each.expired else "counts",
+            "expired" if each.expired else "in force",
             each.owner,
             each.reason,
         )
