@@ -14,8 +14,8 @@ from support.commands import Run, process
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
-CHANGING = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  |\d+\.\d\d s\b|bytes \d+"
-"""What is another one each time: when something happened, how long it took, how many bytes it was."""
+CHANGING = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  |\d+\.\d\d s\b|bytes \d+|\b\d{16,19}\b"
+"""What is another one each time: when something happened, how long it took, how many bytes it was, a snapshot's id."""
 
 
 class Page:
