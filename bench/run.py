@@ -16,6 +16,8 @@ import pipelines
 import postgres_rows
 import small_build
 
+import stores
+
 BENCHMARKS = (
     iceberg_replace,
     postgres_rows,
@@ -28,6 +30,7 @@ BENCHMARKS = (
     models,
     pipelines,
     parallel,
+    stores,
 )
 
 
