@@ -234,6 +234,9 @@ def _environment() -> Iterator[tuple[str, dict[str, Any]]]:
         first, *others = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
         if first not in Settings.model_fields:
             raise _unknown(".".join([first, *others]), name)
+        if first == "catalog":
+            # As PyIceberg reads its own variables: no name of a variable can have a dot or a hyphen.
+            others = [".".join(part.replace("_", "-") for part in others)]
         nested: Any = value
         for key in reversed(others):
             nested = {key: nested}

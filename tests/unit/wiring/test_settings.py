@@ -255,3 +255,17 @@ def test_s02_refused_value_is_not_repeated(file: Path, text: str) -> None:
 def test_s02_broken_file_is_not_quoted(file: Path) -> None:
     file.write_text(f'database_url = "postgresql://ann:{SECRET}@127.0.0.1/orders\n')
     assert SECRET not in str(refused(file).to_json())
+
+
+def test_variables_can_name_every_property_of_a_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of PyIceberg do: two underscores are a dot, one is a hyphen."""
+    monkeypatch.setenv("LAKEWARD_CATALOG__S3__SECRET_ACCESS_KEY", "canary")
+    monkeypatch.setenv("LAKEWARD_CATALOG__OAUTH2_SERVER_URI", "https://catalog.example.com")
+    loaded = load_settings({"catalog": {"uri": "https://catalog.example.com"}})
+    assert loaded.values.catalog == {
+        "s3.secret-access-key": "canary",
+        "oauth2-server-uri": "https://catalog.example.com",
+        "uri": "https://catalog.example.com",
+    }
+    assert loaded.sources["catalog.s3.secret-access-key"] == "LAKEWARD_CATALOG__S3__SECRET_ACCESS_KEY"
+    assert "canary" not in repr(loaded)
