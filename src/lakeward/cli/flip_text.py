@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 WIDE = 80
 """The width of a terminal that every line of `flip status` fits in."""
 
+ORDER = ("mode", "epoch", "reads", "version", "rows", "bytes", "digest", "lossy", "expected_seconds", "basis")
+"""In which order people are told of what a stage has found. The log does not keep one; what is not here comes last."""
+
 FOR_PROGRAMS = {"columns"}
 """Of what a stage tells, that which is of no use to people: a fingerprint."""
 
@@ -34,7 +37,9 @@ def show_steps(session: Session, steps: list[Step], now: FlipStatus) -> None:
 
 def _told(details: object) -> str:
     assert isinstance(details, dict)
-    return ", ".join(f"{name} {_plain(value)}" for name, value in details.items() if name not in FOR_PROGRAMS)
+    shown = [name for name in details if name not in FOR_PROGRAMS]
+    names = sorted(shown, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+    return ", ".join(f"{name} {_plain(details[name])}" for name in names)
 
 
 def _plain(value: object) -> str:
