@@ -117,12 +117,17 @@ def test_a_command_that_was_killed_is_repeated(
 
 
 def test_a_mover_that_wakes_up_late_changes_nothing(
-    workspace: lakeward.Workspace, catalog: SqlCatalog, driver: Driver, make: Make, environment: dict[str, str]
+    workspace: lakeward.Workspace,
+    catalog: SqlCatalog,
+    driver: Driver,
+    make: Make,
+    environment: dict[str, str],
+    tmp_path: Path,
 ) -> None:
     dataset = make("late.movers.d")
     move, digest = to_its_home(dataset), dataset.digest()
     slow = driver.run(
-        command=["move", "apply", "late.movers"],
+        command=["move", "apply", "late.movers", "--retry-file", str(tmp_path / "retry.toml")],
         environment={**environment, "LAKEWARD_LEDGER__LEASE_SECONDS": LEASE_SECONDS},
         fault=["pause", "move:begun", 1],
     )
