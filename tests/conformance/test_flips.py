@@ -23,7 +23,7 @@ ROWS = [{"id": number, "note": f"row {number}"} for number in range(20)]
 BOTH, ONE = True, False
 STANDS: dict[str, tuple[str, bool]] = {
     "check": ("alone", ONE),
-    "backfill": ("alone", BOTH),
+    "backfill": ("alone", ONE),
     "verify": ("alone", BOTH),
     "mirror": ("mirrored", BOTH),
     "canary": ("mirrored", BOTH),
@@ -77,6 +77,8 @@ def test_every_stage_after_start_and_after_undo(shared: lakeward.Workspace, to: 
         assert flip.run(to, until=stage) == []
     for stage, earlier in zip(reversed(names), [*reversed(names[:-1]), None], strict=True):
         flip._undo([stage], None)
+        # A copy that was compared stays so.
+        earlier = stage if stage == "verify" else earlier
         assert state(held) == (after(before, direction, earlier) if earlier is not None else before)
         assert flip._undo([stage], None) == []
     # And all of it at once, from the middle; then as if nothing had been.

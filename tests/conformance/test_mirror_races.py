@@ -5,7 +5,7 @@ rows than it counts as holding, and nobody who writes waits for a mirror.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 import pyarrow as pa
@@ -17,7 +17,7 @@ from lakeward.errors import CatalogError, LockTimeout, UsageError
 from lakeward.storage.arms.iceberg.tables import Tables
 from lakeward.storage.recovery import Recovery
 from lakeward.testing import AtStep
-from support.arms import ArmUnderTest, HeldDataset, branches, stored_versions
+from support.arms import ArmUnderTest, HeldDataset, branches, copied, stored_versions
 from support.other_engine import OtherEngine
 
 
@@ -57,7 +57,14 @@ def test_a_version_that_is_brought_while_maintenance_runs_stays(
 ) -> None:
     held = ArmUnderTest(shared, "iceberg").create(COLUMNS, ["id"])
     write(held, numbered(*range(10)))
-    other = interrupted("maintain:expired", lambda: getattr(shared.replication, bring)(held.record, "postgres"), 1)
+
+    def brought() -> None:
+        if bring == "backfill":
+            copied(shared, held.record, "postgres")
+        else:
+            shared.replication.catch_up(held.record, "postgres")
+
+    other = interrupted("maintain:expired", brought, 1)
     assert other.maintain(held.created.name, older_than=60).failures == []
     assert_equal(held)
 
@@ -123,7 +130,7 @@ def test_nothing_else_is_brought_to_an_arm_beside_a_backfill(shared: lakeward.Wo
                 bring(held.record, "postgres")
         return rows
 
-    shared.replication.backfill(held.record, "postgres", watched=meanwhile)
+    copied(shared, held.record, "postgres", watched=meanwhile)
     shared.replication.catch_up(held.record, "postgres")
     assert_equal(held)
 
@@ -232,28 +239,33 @@ def test_a_mirror_that_is_being_backfilled_is_no_failure_of_maintenance(shared: 
         reports.append(shared.maintain(held.created.name, older_than=60))
         return rows
 
-    shared.replication.backfill(held.record, "iceberg", watched=meanwhile)
+    copied(shared, held.record, "iceberg", watched=meanwhile)
     (report,) = reports
     assert (report.failures, report.mirrored) == ([], [])
     assert_equal(held)
 
 
-def test_an_arm_is_not_emptied_while_a_backfill_is_decided_and_not_published(
-    shared: lakeward.Workspace, interrupted: Interrupted, monkeypatch: pytest.MonkeyPatch
+def test_an_arm_is_not_emptied_while_a_copy_counts_and_is_not_published(
+    shared: lakeward.Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever empties it publishes first what is decided; what is decided in the moment after that keeps them out."""
+    """Whoever empties it publishes first what counts; what counts from the moment after that keeps them out."""
     held = ArmUnderTest(shared, "postgres").create(COLUMNS, ["id"])
     write(held, numbered(*range(10)))
+    publish, emptied = Recovery.publish_places, []
 
-    def emptied() -> None:
+    def empties(*arguments: Any) -> None:
         with monkeypatch.context() as patch, pytest.raises(UsageError, match="or is written to"):
             patch.setattr(Recovery, "recover", lambda *_: [])
             shared.replication.drain(held.record, "iceberg")
         assert shared.replication.freshness(held.record)["iceberg"] == 1
-        shared.replication.drain(held.record, "iceberg")
+        monkeypatch.setattr(Recovery, "publish_places", publish)
+        emptied.append(shared.replication.drain(held.record, "iceberg"))
+        publish(*arguments)
 
-    interrupted("decide:committed", emptied, 1).replication.backfill(held.record, "iceberg")
+    monkeypatch.setattr(Recovery, "publish_places", empties)
+    copied(shared, held.record, "iceberg")
+    assert emptied == [1]
     assert shared.replication.freshness(held.record)["iceberg"] is None
     write(held, numbered(20), "upsert")
-    shared.replication.backfill(held.record, "iceberg")
+    copied(shared, held.record, "iceberg")
     assert_equal(held)

@@ -17,6 +17,7 @@ import lakeward
 from conformance.test_keyed_machine import comparable
 from lakeward.control.tree import DatasetRecord
 from lakeward.errors import ArmNotCurrent, LakewardError
+from lakeward.migration.comparing import compare
 from lakeward.storage.verbs import VERBS
 from lakeward.testing import AtStep
 from support.arms import ArmUnderTest, HeldDataset
@@ -164,7 +165,10 @@ def test_a_backfill_lets_writers_and_maintenance_go_on(shared: lakeward.Workspac
         go_on.set()
         backfill.result(60)
     lag = shared.replication.lag(held.record, target)
-    assert (lag.holds, lag.head, lag.versions) == (2, 4, 1)
+    assert (lag.holds, lag.waits, lag.head, lag.versions) == (None, 2, 4, 1)
+    compare(shared.comparisons._rooms, held.record, target)
+    lag = shared.replication.lag(held.record, target)
+    assert (lag.holds, lag.waits, lag.head, lag.versions) == (2, None, 4, 1)
     assert sorted(held.to_arrow(target, version=2)["id"].to_pylist()) == list(range(100))
     shared.replication.catch_up(held.record, target)
     assert_equal(held)

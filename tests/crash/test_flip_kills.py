@@ -26,6 +26,8 @@ LEASE_SECONDS = 0.6
 
 RUNS = [
     ("iceberg", "prepare:files"),
+    ("iceberg", "flip:backfill:ran"),
+    ("iceberg", "publish:moved"),
     ("iceberg", "flip:mirrored"),
     ("iceberg", "flip:switching"),
     ("postgres", "prepare:chunk"),

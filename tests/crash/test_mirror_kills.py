@@ -12,6 +12,7 @@ import pytest
 import lakeward
 from lakeward.storage import protocol
 from lakeward.storage.mirror_step import MIRROR_POINTS
+from support.arms import copied
 from support.crashes import Driver, content, unclean
 
 Make = Callable[[str], lakeward.Dataset]
@@ -73,7 +74,7 @@ BROUGHT = [
     (bring, to, point)
     for bring in ("backfill", "catch_up")
     for to, points in (
-        ("iceberg", ("intent:opened", "prepare:files", "prepare:committed", "publish")),
+        ("iceberg", ("intent:opened", "prepare:files", "prepare:committed", "decide:committed")),
         ("postgres", ("prepare:chunk", "decide")),
     )
     for point in points
@@ -89,7 +90,7 @@ def test_bringing_a_version_to_the_other_arm(
     rows = [(number, "old") for number in range(6)]
     dataset.write([{"id": number, "note": note} for number, note in rows])
     if bring == "catch_up":
-        ws.replication.backfill(dataset.record, to)
+        copied(ws, dataset.record, to)
         dataset.write([{"id": number, "note": "new"} for number in range(4, 8)], mode="upsert")
         rows = rows[:4] + [(number, "new") for number in range(4, 8)]
     assert driver.run(bring=bring, dataset=dataset.name, to=to, fault=["crash", point, 1]).killed()
@@ -99,6 +100,6 @@ def test_bringing_a_version_to_the_other_arm(
     assert sorted(content(dataset)) == rows
     # Whatever had become of it: once more, and it is there; and writes in between are not lost.
     dataset.write([{"id": 50, "note": "between"}], mode="upsert")
-    ws.replication.backfill(dataset.record, to)
+    copied(ws, dataset.record, to)
     ws.replication.catch_up(dataset.record, to)
     assert_both(ws, dataset, [*rows, (50, "between")])

@@ -13,6 +13,7 @@ import pyarrow as pa
 from lakeward import Workspace, WriteResult
 from lakeward.control.routes import ARM_MODES
 from lakeward.control.tree import DatasetRecord
+from lakeward.migration.comparing import compare
 from lakeward.storage.requests import ChangesRequest, Output, PreparedVersion, ReadRequest
 from lakeward.storage.table import TableRef, table_ref
 from lakeward.storage.verbs import VERBS, verb_named
@@ -131,8 +132,14 @@ class HeldDataset:
     def _physical_versions(self) -> dict[str, list[int]]:
         return {
             "postgres": stored_versions(self.workspace, self.created.id),
-            "iceberg": [int(name.removeprefix("lw-")) for name in branches(self.workspace, self.table)],
+            "iceberg": [int(name.split("-")[1]) for name in branches(self.workspace, self.table)],
         }
+
+
+def copied(workspace: Workspace, record: DatasetRecord, to: str, **how: Any) -> None:
+    """Bring a dataset to the other arm by a backfill, and compare it there, so that it counts."""
+    workspace.replication.backfill(record, to, **how)
+    compare(workspace.comparisons._rooms, record, to)
 
 
 def stored_versions(workspace: Workspace, dataset_id: int) -> list[int]:

@@ -132,7 +132,9 @@ def _unclean(workspace: lakeward.Workspace, dataset: lakeward.Dataset) -> Iterat
     strangers = set(stored_versions(workspace, record.id)) - set(committed)
     if strangers:
         yield f"rows of uncommitted versions {sorted(strangers)}"
-    yield from (f"branch {name}" for name in branches(workspace, table_ref(record)))
+    waiting = workspace.replication.proving.waiting(record, "iceberg")
+    copy = f"lw-{waiting.version}-{waiting.unproved}" if waiting is not None else None
+    yield from (f"branch {name}" for name in branches(workspace, table_ref(record)) if name != copy)
     with psycopg.connect(workspace.database.libpq_url) as connection:
         (leases,) = connection.execute(
             "SELECT count(*) FROM lakeward.leases l JOIN lakeward.dataset_transactions t ON t.id = l.transaction_id "
@@ -158,9 +160,10 @@ def _unclean(workspace: lakeward.Workspace, dataset: lakeward.Dataset) -> Iterat
 
 
 def _main_differs(workspace: lakeward.Workspace, dataset: lakeward.Dataset) -> Iterator[str]:
-    """Compare `main` of the Iceberg table with the newest version that its arm holds."""
+    """Compare `main` of the Iceberg table with the newest version that its arm holds, and that was compared."""
     record = dataset.record
     newest = workspace.ledger.newest_arm_version(record.id, "iceberg")
+    newest = newest if newest is not None and newest.unproved is None else None
     table = iceberg_table(workspace, table_ref(record))
     if newest is not None and table.current_snapshot().snapshot_id != newest.snapshot_id:
         yield f"main is not at version {newest.version}"

@@ -58,6 +58,8 @@ def route_lines(now: FlipStatus) -> list[RenderableType]:
     ]
     if now.lag is not None and not now.lag.current:
         holds = f"holds version {now.lag.holds}" if now.lag.holds is not None else "holds no version"
+        if now.lag.waits is not None:
+            holds = f"has a copy of version {now.lag.waits} that is still to be compared"
         why = f": {now.lag.error}" if now.lag.error else ""
         lines.append(f"the {now.lag.arm} arm {holds}, and is behind by {now.lag.missed}{why}")
     return lines

@@ -96,8 +96,10 @@ def record(send: Pipeline, decision: Decision) -> None:
 
 
 def _record_mirrored(send: Pipeline, key: Mapping[str, object], mirrored: Mirrored) -> None:
-    """Send where the mirror holds the version, and that it was compared there."""
+    """Send where the mirror holds the version, and that it was compared there, if it was."""
     send(QUERIES, "record_mirrored", {**key, **vars(mirrored.place), "arm": mirrored.arm})
+    if mirrored.place.unproved is not None:
+        return
     details = json.dumps({"arm": mirrored.arm})
     found = {"kind": mirrored.compared, "equal": True, "rows": mirrored.rows, "details": details}
     send(QUERIES, "record_parity", {**key, **found})

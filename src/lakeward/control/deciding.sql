@@ -37,8 +37,9 @@ UPDATE lakeward.routes SET mode = :mode, primary_arm = :primary_arm, mirror_arm 
 WHERE dataset_id = :dataset_id;
 
 -- name: record_mirrored
-INSERT INTO lakeward.arm_versions (dataset_id, arm, version, base_version, snapshot_id, parent_snapshot_id)
-VALUES (:dataset_id, :arm, :version, :base_version, :snapshot_id, :parent_snapshot_id);
+INSERT INTO lakeward.arm_versions
+    (dataset_id, arm, version, base_version, snapshot_id, parent_snapshot_id, unproved_id)
+VALUES (:dataset_id, :arm, :version, :base_version, :snapshot_id, :parent_snapshot_id, :unproved);
 
 -- name: record_parity
 INSERT INTO lakeward.parity_checks (dataset_id, version, kind, equal, rows, details)
@@ -55,10 +56,10 @@ SELECT :dataset_id, :arm, :version,
 
 -- name: carry_arm_versions
 -- A copy or compaction changes no row, so every other arm that holds the parent version holds this one too, in the same
--- snapshot.
+-- snapshot; but no copy that was not compared yet, which what was written since is brought to later.
 INSERT INTO lakeward.arm_versions (dataset_id, arm, version, base_version, snapshot_id, parent_snapshot_id)
 SELECT dataset_id, arm, :version, base_version, snapshot_id, parent_snapshot_id
-FROM lakeward.arm_versions WHERE dataset_id = :dataset_id AND version = :parent_version AND arm <> :arm;
+FROM lakeward.readable_versions WHERE dataset_id = :dataset_id AND version = :parent_version AND arm <> :arm;
 
 -- name: record_watermark
 INSERT INTO lakeward.watermarks (dataset_id, source_id, version) VALUES (:dataset_id, :source_id, :version)

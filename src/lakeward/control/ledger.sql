@@ -68,8 +68,9 @@ SELECT id, version, fence, opened_at FROM opened;
 
 -- name: newest_on_arm
 -- What a write to the arm (none given: the route's primary) goes on from. Sent together with `open`. The newest version of
--- an arm is ended only when the arm is being emptied: its rows are gone, or about to go.
-SELECT a.version, a.base_version, a.snapshot_id, a.parent_snapshot_id
+-- an arm is ended only when the arm is being emptied: its rows are gone, or about to go. Nothing goes on from a copy that
+-- was not compared, but who brings something to its arm has to know of it.
+SELECT a.version, a.base_version, a.snapshot_id, a.parent_snapshot_id, a.unproved_id AS unproved
 FROM lakeward.arm_versions a
 WHERE a.dataset_id = :dataset_id
   AND a.arm = coalesce(:arm, (SELECT r.primary_arm FROM lakeward.routes r WHERE r.dataset_id = :dataset_id))
@@ -80,8 +81,8 @@ ORDER BY a.version DESC LIMIT 1;
 -- What the route's mirror holds, and whether a backfill is under way to it. Sent together with `open`.
 SELECT r.mirror_arm AS arm, a.version, a.base_version, a.snapshot_id, a.parent_snapshot_id
 FROM lakeward.routes r LEFT JOIN LATERAL (
-    SELECT * FROM lakeward.arm_versions a
-    WHERE a.dataset_id = r.dataset_id AND a.arm = r.mirror_arm AND a.expired_at IS NULL
+    SELECT * FROM lakeward.readable_versions a
+    WHERE a.dataset_id = r.dataset_id AND a.arm = r.mirror_arm
     ORDER BY a.version DESC LIMIT 1) AS a ON true
 WHERE r.dataset_id = :dataset_id AND r.mirror_arm IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t
@@ -184,38 +185,42 @@ ORDER BY t.dataset_id, t.version;
 SELECT status FROM lakeward.dataset_transactions WHERE id = :id FOR SHARE;
 
 -- name: arm_version
--- The version that an arm serves for a reader: the given one, or the head. One that retention ended is served to nobody.
+-- The version that an arm serves for a reader: the given one, or the head. One that retention ended is served to nobody,
+-- nor is a copy that was not compared.
 SELECT a.version, a.base_version, a.snapshot_id, a.parent_snapshot_id
-FROM lakeward.arm_versions a JOIN lakeward.datasets d ON d.id = a.dataset_id
-WHERE a.dataset_id = :dataset_id AND a.arm = :arm AND a.version = coalesce(CAST(:version AS bigint), d.head_version)
-  AND a.expired_at IS NULL;
+FROM lakeward.readable_versions a JOIN lakeward.datasets d ON d.id = a.dataset_id
+WHERE a.dataset_id = :dataset_id AND a.arm = :arm AND a.version = coalesce(CAST(:version AS bigint), d.head_version);
 
 -- name: newest_arm_version
-SELECT version, base_version, snapshot_id, parent_snapshot_id
+SELECT version, base_version, snapshot_id, parent_snapshot_id, unproved_id AS unproved
 FROM lakeward.arm_versions WHERE dataset_id = :dataset_id AND arm = :arm ORDER BY version DESC LIMIT 1;
 
 -- name: freshness
--- The newest version that each arm holds, by arm; one that is being emptied has none.
-SELECT arm, max(version) AS version FROM lakeward.arm_versions
-WHERE dataset_id = :dataset_id AND expired_at IS NULL GROUP BY arm ORDER BY arm;
+-- The newest version that each arm holds and serves, by arm; one that is being emptied has none.
+SELECT arm, max(version) AS version FROM lakeward.readable_versions
+WHERE dataset_id = :dataset_id GROUP BY arm ORDER BY arm;
 
 -- name: lag
 -- How far an arm is behind: the versions that it has missed, and what they did. No row is counted. The newest version of
--- an arm is ended only when the arm is being emptied: such a one holds nothing that anybody could go on from.
+-- an arm is ended only when the arm is being emptied: such a one holds nothing that anybody could go on from. Of a copy
+-- that was not compared yet, what was written since has been missed.
 SELECT CAST(:arm AS text) AS arm, held.version AS holds, d.head_version AS head, missed.versions, missed.rows,
-       last.mirror_error AS error
+       last.mirror_error AS error, held.waits
 FROM lakeward.datasets d
-LEFT JOIN LATERAL (SELECT max(a.version) AS version FROM lakeward.arm_versions a
+LEFT JOIN LATERAL (SELECT max(a.version) FILTER (WHERE a.unproved_id IS NULL) AS version,
+                          max(a.version) FILTER (WHERE a.unproved_id IS NOT NULL) AS waits,
+                          coalesce(max(a.version), 0) AS there
+                   FROM lakeward.arm_versions a
                    WHERE a.dataset_id = d.id AND a.arm = :arm AND a.expired_at IS NULL) AS held ON true
 LEFT JOIN LATERAL (
     SELECT count(*) AS versions,
            coalesce(sum(t.rows_added + t.rows_updated + t.rows_deleted), 0)::bigint AS rows
     FROM lakeward.dataset_transactions t
-    WHERE t.dataset_id = d.id AND t.status = 'committed' AND t.version > coalesce(held.version, 0)
+    WHERE t.dataset_id = d.id AND t.status = 'committed' AND t.version > held.there
       AND t.kind NOT IN ('backfill', 'mirror', 'route', 'move')) AS missed ON true
 LEFT JOIN LATERAL (
     SELECT t.mirror_error FROM lakeward.dataset_transactions t
-    WHERE t.dataset_id = d.id AND t.status = 'committed' AND t.mirror_arm = :arm AND t.version > coalesce(held.version, 0)
+    WHERE t.dataset_id = d.id AND t.status = 'committed' AND t.mirror_arm = :arm AND t.version > held.there
     ORDER BY t.version LIMIT 1) AS last ON true
 WHERE d.id = :dataset_id;
 

@@ -89,12 +89,16 @@ class Claim(Protocol):
 
 @dataclass(frozen=True)
 class ArmVersion:
-    """Where an arm holds a version. `base_version` is for the Postgres arm, the snapshots are for the Iceberg arm."""
+    """Where an arm holds a version. `base_version` is for the Postgres arm, the snapshots are for the Iceberg arm.
+
+    `unproved` is the transaction of the backfill that brought it, until it was compared: see `proofs`.
+    """
 
     version: int
     base_version: int
     snapshot_id: int | None
     parent_snapshot_id: int | None
+    unproved: int | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ class Mirrored:
 
     Args:
         arm: the other arm.
-        place: where that holds the version.
+        place: where that holds the version; it was not compared if that says so.
         rows: how many rows were compared.
         identifier: where its Iceberg table is.
         compared: `write`: what changed; `full`: all rows.

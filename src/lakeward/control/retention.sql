@@ -6,7 +6,8 @@ SELECT id FROM lakeward.datasets WHERE id = :dataset_id FOR NO KEY UPDATE;
 -- name: expire
 -- Ends versions beyond the newest `:keep` committed ones, and says what each arm holds. Compactions of ours don't count:
 -- they come when they are needed, and must not take a version away that somebody wrote. Never ended: the newest version of
--- an arm (its next write goes on from it), one that somebody keeps, and one that an open transaction reads or backfills.
+-- an arm (its next write goes on from it), one that somebody keeps, one that an open transaction reads or backfills, and
+-- one whose copy on another arm is still to be compared with it.
 -- A mark is never taken back, so whoever sees it knows that no reader will be sent there any more.
 WITH oldest AS (
     SELECT t.version FROM lakeward.dataset_transactions t
@@ -26,6 +27,9 @@ WITH oldest AS (
       AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t
                       WHERE t.dataset_id = a.dataset_id AND t.status = 'open' AND t.kind = 'backfill'
                         AND t.parent_version = a.version)
+      AND NOT EXISTS (SELECT 1 FROM lakeward.arm_versions u
+                      WHERE u.dataset_id = a.dataset_id AND u.version = a.version AND u.unproved_id IS NOT NULL
+                        AND u.expired_at IS NULL)
     RETURNING a.arm, a.version, a.expired_at
 )
 SELECT a.arm, a.version, a.base_version, a.snapshot_id, e.version IS NOT NULL AS ended,
@@ -52,6 +56,9 @@ WITH oldest AS (
       AND NOT EXISTS (SELECT 1 FROM lakeward.dataset_transactions t
                       WHERE t.dataset_id = a.dataset_id AND t.status = 'open' AND t.kind = 'backfill'
                         AND t.parent_version = a.version)
+      AND NOT EXISTS (SELECT 1 FROM lakeward.arm_versions u
+                      WHERE u.dataset_id = a.dataset_id AND u.version = a.version AND u.unproved_id IS NOT NULL
+                        AND u.expired_at IS NULL)
 )
 SELECT a.arm, a.version, a.base_version, a.snapshot_id, e.version IS NOT NULL AS ended,
        CASE WHEN e.version IS NOT NULL THEN 0.0
@@ -71,11 +78,11 @@ FROM lakeward.dataset_transactions WHERE dataset_id = :dataset_id AND status = '
 
 -- name: only_on
 -- The readable versions that one arm alone holds, and whether somebody keeps them.
-SELECT a.version, k.kept_by FROM lakeward.arm_versions a
+SELECT a.version, k.kept_by FROM lakeward.readable_versions a
 LEFT JOIN lakeward.kept_versions k ON k.dataset_id = a.dataset_id AND k.version = a.version
-WHERE a.dataset_id = :dataset_id AND a.arm = :arm AND a.expired_at IS NULL
-  AND NOT EXISTS (SELECT 1 FROM lakeward.arm_versions o WHERE o.dataset_id = a.dataset_id AND o.version = a.version
-                  AND o.arm <> a.arm AND o.expired_at IS NULL)
+WHERE a.dataset_id = :dataset_id AND a.arm = :arm
+  AND NOT EXISTS (SELECT 1 FROM lakeward.readable_versions o WHERE o.dataset_id = a.dataset_id AND o.version = a.version
+                  AND o.arm <> a.arm)
 ORDER BY a.version;
 
 -- name: end_arm
@@ -103,8 +110,8 @@ WHERE dataset_id = :dataset_id AND version = :version AND status = 'committed'
 -- name: keep
 -- Nothing is returned if no arm can be read at that version.
 INSERT INTO lakeward.kept_versions (dataset_id, version, kept_by)
-SELECT DISTINCT dataset_id, version, CAST(:kept_by AS text) FROM lakeward.arm_versions
-WHERE dataset_id = :dataset_id AND version = :version AND expired_at IS NULL
+SELECT DISTINCT dataset_id, version, CAST(:kept_by AS text) FROM lakeward.readable_versions
+WHERE dataset_id = :dataset_id AND version = :version
 ON CONFLICT (dataset_id, version) DO UPDATE SET kept_by = excluded.kept_by
 RETURNING version;
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lakeward.control.records import ArmVersion
 from lakeward.control.tree import DatasetRecord
 from lakeward.errors import ArmNotCurrent, ParityMismatch
 from lakeward.migration.accepting import Accepted, accepted
@@ -83,6 +84,8 @@ class Verified:
 def compare(rooms: Rooms, dataset: DatasetRecord, other: str) -> Compared:
     """Compare the arm that serves a dataset with another one, at the newest version that the other one holds.
 
+    A copy that a backfill has brought there, and that nobody has compared yet, counts from then on.
+
     Args:
         rooms: the parts of the workspace.
         dataset: which one.
@@ -92,7 +95,30 @@ def compare(rooms: Rooms, dataset: DatasetRecord, other: str) -> Compared:
         ArmNotCurrent: the arms hold no version in common.
         ParityMismatch: they differ; that is kept, and blocks a switch.
     """
-    version = rooms.replication.lag(dataset, other).holds
+    # As it is now: the copy's table may have been made since the caller looked.
+    dataset = rooms.tree.by_id(dataset.id)
+    waiting = rooms.replication.proving.waiting(dataset, other)
+    places = _places(rooms, dataset, other, waiting)
+    table = table_ref(dataset)
+    digests = both(places, lambda place: place.arm.digest(table, place.version))
+    found = _judged(rooms, dataset, places, (digests[0], digests[1]))
+    if waiting is not None:
+        rooms.replication.proving.prove(dataset, other, waiting)
+    return found
+
+
+def compare_first(rooms: Rooms, dataset: DatasetRecord, other: str) -> Compared | None:
+    """Compare a copy that nobody has compared yet, so that it counts; None: there is none on that arm.
+
+    Args, Raises: see `compare`.
+    """
+    return compare(rooms, dataset, other) if rooms.replication.lag(dataset, other).waits is not None else None
+
+
+def _places(rooms: Rooms, dataset: DatasetRecord, other: str, waiting: ArmVersion | None) -> tuple[Place, Place]:
+    """Return where the arm that serves holds the version to compare, and where the other one does."""
+    routing = rooms.storage.routing
+    version = waiting.version if waiting is not None else rooms.replication.lag(dataset, other).holds
     if version is None:
         raise ArmNotCurrent(
             f"the {other} arm holds no version of dataset {dataset.name}",
@@ -100,11 +126,10 @@ def compare(rooms: Rooms, dataset: DatasetRecord, other: str) -> Compared:
             dataset=dataset.name,
             arm=other,
         )
-    first, second = (rooms.storage.routing.resolve(dataset, arm, version) for arm in (dataset.route.primary_arm, other))
+    first = routing.resolve(dataset, dataset.route.primary_arm, version)
+    second = Place(routing.arm(other), waiting) if waiting is not None else routing.resolve(dataset, other, version)
     assert first is not None and second is not None, "the version is named"
-    table = table_ref(dataset)
-    digests = both((first, second), lambda place: place.arm.digest(table, place.version))
-    return _judged(rooms, dataset, (first, second), (digests[0], digests[1]))
+    return first, second
 
 
 def verify(rooms: Rooms, dataset: DatasetRecord) -> Verified:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from lakeward.control.flips import FlipEvent, FlipRecord
-from lakeward.control.leases import Heartbeat
 from lakeward.control.parity import ParityCheck
 from lakeward.control.tree import DatasetRecord
 from lakeward.discovery import discover
 from lakeward.errors import ConflictError, LeaseLost, ParityMismatch, UnknownObject, UsageError
 from lakeward.migration import stages
+from lakeward.migration.at_work import checking, note_failure
 from lakeward.migration.checking import Check, check
 from lakeward.migration.directions import Direction, direction_to
 from lakeward.migration.options import Limits, Options
@@ -291,7 +291,7 @@ class Flip:
     @contextmanager
     def _at_work(self, flip: FlipRecord, options: Options | None = None) -> Iterator[FlipContext]:
         with self._rooms.flips.held(flip, self._dataset.name) as heartbeat:
-            check = _checking(heartbeat, self._dataset)
+            check = checking(heartbeat, self._dataset.name)
             yield FlipContext(flip, direction_to(flip.to), self._rooms, options or Options(), self._tell, check)
 
     def _work(
@@ -315,8 +315,7 @@ class Flip:
         try:
             details = stage.run(context)
         except Exception as error:
-            seconds = time.perf_counter() - started
-            flips.note(flip, stage.name, "failed", self._actor, seconds=seconds, details={"error": str(error)})
+            note_failure(flips, flip, stage.name, self._actor, error, seconds=time.perf_counter() - started)
             raise
         seconds = time.perf_counter() - started
         self._rooms.faults.at(f"flip:{stage.name}:ran")
@@ -377,16 +376,3 @@ def _state(stage: Stage, context: FlipContext, explain: bool = True) -> StageSta
     undo = tuple(stage.explain_undo(context)) if context.flip.id else ()
     done = stage.done(context) if context.flip.id else False
     return StageState(stage.name, about, done, stage.automatic, actions, undo)
-
-
-def _checking(heartbeat: Heartbeat, dataset: DatasetRecord) -> Callable[[], None]:
-    def check() -> None:
-        if not heartbeat.beat():
-            raise LeaseLost(
-                f"the flip of dataset {dataset.name} was taken over: this process was silent for too long",
-                safe="what is done stands",
-                next_step=f"lakeward flip status {dataset.name}",
-                dataset=dataset.name,
-            )
-
-    return check

@@ -12,6 +12,7 @@ from lakeward.control.tree import DatasetRecord
 from lakeward.errors import ArmNotCurrent
 from lakeward.migration.accepting import accepted
 from lakeward.migration.stage import Rooms
+from lakeward.storage.proving import not_compared
 from lakeward.storage.requests import ReadRequest
 from lakeward.types.digest import Digest, digest_batches
 
@@ -70,7 +71,10 @@ def reads_of(rooms: Rooms, dataset: DatasetRecord, other: str) -> list[Read]:
     Raises:
         ArmNotCurrent: it holds none.
     """
-    version = rooms.replication.lag(dataset, other).holds
+    lag = rooms.replication.lag(dataset, other)
+    version = lag.holds
+    if lag.waits is not None:
+        raise not_compared(dataset.name, other)
     if version is None:
         raise ArmNotCurrent(
             f"the {other} arm holds no version of dataset {dataset.name}",

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from lakeward.control.flips import FlipRecord
 from lakeward.control.routes import ARM_MODES
 from lakeward.control.tree import DatasetRecord
-from lakeward.errors import LeaseLost, UsageError
-from lakeward.migration.comparing import compare
+from lakeward.errors import UsageError
+from lakeward.migration.at_work import checking, note_failure
+from lakeward.migration.comparing import compare, compare_first
 from lakeward.migration.directions import Direction, direction_to
 from lakeward.migration.options import Options
 from lakeward.migration.stage import Details, FlipContext, Rooms
@@ -64,8 +65,8 @@ def explain(rooms: Rooms, dataset: DatasetRecord) -> list[str]:
         *([f"set mode {plan.alone}: writes go to the {plan.dataset.route.primary_arm} arm alone"] if mirrored else []),
         f"remove the copy of {plan.dataset.name} from the {plan.other} arm{and_so}",
         read,
+        "compare all rows of both arms; if they are equal, the copy counts",
         *([again] if mirrored else []),
-        "compare all rows of both arms",
     ]
 
 
@@ -88,22 +89,13 @@ def resync(rooms: Rooms, dataset: DatasetRecord, actor: str, tell: Tell, options
     plan = _plan(rooms, dataset)
     flip = plan.flip or rooms.flips.begin(dataset.id, plan.direction.to, actor)
     with rooms.flips.held(flip, dataset.name) as heartbeat:
-
-        def check() -> None:
-            if not heartbeat.beat():
-                raise LeaseLost(
-                    f"the flip of dataset {dataset.name} was taken over: this process was silent for too long",
-                    safe="what is done stands",
-                    next_step=f"lakeward flip status {dataset.name}",
-                    dataset=dataset.name,
-                )
-
+        check = checking(heartbeat, dataset.name)
         context = FlipContext(flip, plan.direction, rooms, options or Options(), tell, check)
         rooms.flips.note(flip, STAGE, "started", actor, details={"mode": plan.mode})
         try:
             done = _anew(context, plan)
         except Exception as error:
-            rooms.flips.note(flip, STAGE, "failed", actor, details={"error": str(error)})
+            note_failure(rooms.flips, flip, STAGE, actor, error)
             raise
         rooms.flips.note(flip, STAGE, "done", actor, details=done)
         if plan.flip is None:
@@ -120,10 +112,12 @@ def _anew(context: FlipContext, plan: _Plan) -> Details:
     rooms.faults.at("flip:resync:drained")
     context.check()
     brought = replication.backfill(context.dataset, plan.other, watched=lambda rows: paced(rows, context))
+    found = compare_first(rooms, context.dataset, plan.other)
     if plan.mode != plan.alone:
         context.reroute(plan.mode, "flip.mirror")
         replication.catch_up(context.dataset, plan.other)
-    found = compare(rooms, context.dataset, plan.other)
+    if found is None:
+        found = compare(rooms, context.dataset, plan.other)
     return {"mode": plan.mode, "brought": brought.row_count, **found.to_json()}
 
 

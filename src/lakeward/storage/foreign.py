@@ -217,8 +217,11 @@ class Foreign:
         record = self._tree.by_id(dataset.id)
         for arm in self._arms.values():
             held = self._ledger.newest_arm_version(record.id, arm.name)
-            head = arm.foreign(table_ref(record), held) if held is not None else None
-            if held is not None and head is not None and not self._publishing(record, arm, held, head):
+            if held is None or held.unproved is not None:
+                # A copy that was not compared yet is not what `main` is at.
+                continue
+            head = arm.foreign(table_ref(record), held)
+            if head is not None and not self._publishing(record, arm, held, head):
                 return _Found(record, arm, held, head)
         return None
 

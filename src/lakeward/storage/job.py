@@ -42,6 +42,14 @@ class Job:
     mismatch: str | None = None
     """What the mirror was found to have instead."""
 
+    @property
+    def publishes(self) -> bool:
+        """Whether an arm has to show it to other engines: not before it counts."""
+        if self.mirrored is not None and self.mirrored.place.unproved is not None:
+            return False
+        snapshot = self.mirrored.place.snapshot_id if self.mirrored is not None else None
+        return snapshot is not None or (self.prepared is not None and self.prepared.publishes)
+
 
 def unless_empty(reader: pa.RecordBatchReader) -> Stream:
     """Look for the first row. A compute without rows is known before anything is written."""
@@ -105,7 +113,7 @@ def decision_of(job: Job, prepared: Prepared) -> Decision:
         next_row_id=prepared.next_row_id,
         next_row_index=prepared.next_row_index,
         rebases=prepared.rebases,
-        publishes=prepared.publishes or (job.mirrored is not None and job.mirrored.place.snapshot_id is not None),
+        publishes=job.publishes,
         snapshot_id=prepared.snapshot_id,
         parent_snapshot_id=prepared.parent_snapshot_id,
         identifier=prepared.identifier,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -80,8 +81,10 @@ class Mirroring:
         rows = self.compare(mirror.arm, done, mirror.newest)
         return Mirrored(mirror.arm, done.place, rows, done.prepared.identifier)
 
-    def whole(self, task: WriteTask, source: StorageArm, held: ArmVersion, watched: Watched | None = None) -> Replayed:
-        """Bring all rows of a version.
+    def copied(
+        self, task: WriteTask, source: StorageArm, held: ArmVersion, watched: Watched = lambda rows: rows
+    ) -> tuple[Prepared, ArmVersion]:
+        """Bring all rows of a version, and return what was prepared, and where that is. Nothing is compared.
 
         Args:
             task: the write to the other arm.
@@ -89,11 +92,15 @@ class Mirroring:
             held: how.
             watched: is given the stream of the rows, and returns it.
         """
-        running = RunningDigest(self._duck, task.table.schema)
         rows = source.scan(task.table, held, Scan(task.table.schema.names, identity=True))
-        rows = running.over(watched(rows) if watched is not None else rows, ahead=True)
-        prepared = self._arms[task.transaction.arm].prepare(task, rows)
+        prepared = self._arms[task.transaction.arm].prepare(task, watched(rows))
         assert isinstance(prepared, Prepared), "a copy is always written"
+        return prepared, _place(task, prepared)
+
+    def whole(self, task: WriteTask, source: StorageArm, held: ArmVersion) -> Replayed:
+        """Bring all rows of a version, and hash them on the way; for the arguments see `copied`."""
+        running = RunningDigest(self._duck, task.table.schema)
+        prepared, _ = self.copied(task, source, held, partial(running.over, ahead=True))
         return self._replayed(task, prepared, running)
 
     def replayed(self, task: WriteTask, sides: tuple[Side, Side]) -> Replayed:
@@ -140,11 +147,14 @@ class Mirroring:
 
     @staticmethod
     def _replayed(task: WriteTask, prepared: Prepared, running: RunningDigest) -> Replayed:
-        version = task.transaction.version
-        base = version if prepared.rebases or task.parent is None else task.parent.base_version
         table = replace(task.table, identifier=prepared.identifier or task.table.identifier)
-        place = ArmVersion(version, base, prepared.snapshot_id, prepared.parent_snapshot_id)
-        return Replayed(prepared, table, place, running.digest)
+        return Replayed(prepared, table, _place(task, prepared), running.digest)
+
+
+def _place(task: WriteTask, prepared: Prepared) -> ArmVersion:
+    version = task.transaction.version
+    base = version if prepared.rebases or task.parent is None else task.parent.base_version
+    return ArmVersion(version, base, prepared.snapshot_id, prepared.parent_snapshot_id)
 
 
 def other_arm_task(

@@ -44,6 +44,7 @@ from lakeward.storage.duck import Duck
 from lakeward.storage.job import Job, clears, decision_of, digest_of, place_of, result_of, still, unless_empty
 from lakeward.storage.mirror_step import MirrorStep
 from lakeward.storage.mirroring import Mirroring, other_arm_task
+from lakeward.storage.proving import not_compared
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import Brought, BuildResult, Output, PreparedVersion
 from lakeward.storage.running_digest import RunningDigest
@@ -171,7 +172,7 @@ class WriteProtocol:
         for job in jobs:
             if job.prepared is None:
                 self._abort(job, NOTHING_TO_WRITE)
-            elif job.prepared.publishes or job.mirrored is not None:
+            elif job.publishes:
                 self._publish(job)
         return BuildResult(build_id, pipeline, tuple(result_of(job) for job in jobs))
 
@@ -215,6 +216,9 @@ class WriteProtocol:
             )
 
     def _prepare(self, job: Job, heartbeat: Heartbeat) -> None:
+        held = job.transaction.arm_parent
+        if held is not None and held.unproved is not None:
+            raise not_compared(job.transaction.dataset, job.transaction.arm)
         if job.output.bring is not None:
             self._bring(job, job.output.bring, heartbeat)
             return

@@ -1,6 +1,7 @@
 """Keeps a dataset on two arms, and changes which of them serves it. Nothing of it makes a version or changes a row.
 
     backfill    brings the head, as it is when it begins, to an arm; writers go on meanwhile
+    proving     lets that copy count, once it was compared: see `proving`
     catch up    brings what an arm has missed since, holding the dataset's slot
     reroute     changes mode, primary and mirror in one row, between two writes
 
@@ -25,8 +26,9 @@ from lakeward.errors import ArmNotCurrent, UsageError
 from lakeward.storage.arm import NEW, OLD, WriteTask, scanned
 from lakeward.storage.duck import Duck
 from lakeward.storage.leftovers import TidyTask
-from lakeward.storage.mirroring import Mirroring, Replayed, Watched
+from lakeward.storage.mirroring import Mirroring, Watched
 from lakeward.storage.protocol import WriteProtocol
+from lakeward.storage.proving import Proving, not_compared
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import Brought, Output, WriteResult
 from lakeward.storage.routing import Routing
@@ -48,6 +50,7 @@ class Lag:
         versions: how many committed versions it has missed.
         rows: how many rows those wrote or removed.
         error: why the last write did not get there; None: nothing is known to be wrong.
+        waits: a version that was copied there and has not been compared yet; until then the arm does not hold it.
     """
 
     dataset: str
@@ -57,11 +60,17 @@ class Lag:
     versions: int
     rows: int
     error: str | None = None
+    waits: int | None = None
 
     @property
     def current(self) -> bool:
         """Whether it holds the head."""
         return (self.holds or 0) == self.head
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the arm holds a version, or has a copy of one that is still to be compared."""
+        return self.holds is not None or self.waits is not None
 
     @property
     def missed(self) -> str:
@@ -111,15 +120,22 @@ class Replication:
         self._recovery = recovery
         self._retention = retention
         self._mirroring = Mirroring(routing.arms, duck)
+        self.proving = Proving(ledger, recovery)
         self._ids = ids
 
     def backfill(
-        self, dataset: DatasetRecord, to: str, *, writer: str = "flip.backfill", watched: Watched | None = None
+        self,
+        dataset: DatasetRecord,
+        to: str,
+        *,
+        writer: str = "flip.backfill",
+        watched: Watched = lambda rows: rows,
     ) -> WriteResult:
-        """Bring the head to an arm, all rows with their identity, compared before the arm counts as holding it.
+        """Bring the head to an arm, all rows with their identity. Until it is proved, the copy counts for nobody.
 
-        Writers go on meanwhile; the arm then holds the version that was the head when this began. If it holds the head
-        already, nothing happens.
+        Writers go on meanwhile; the copy is of the version that was the head when this began. If the arm holds the head
+        already, or a copy that waits for its comparison, nothing happens; if it holds an older version, what it has
+        missed is brought, and compared.
 
         Args:
             dataset: which one.
@@ -128,25 +144,22 @@ class Replication:
             watched: is given the stream of the rows, and returns it: to count them, or to slow it down.
 
         Raises:
-            ParityMismatch: the arm would hold other rows; nothing of it counts.
             LeaseLost: another process took over.
             LockTimeout: another backfill of the dataset is under way.
         """
-        self._routing.arm(to)
-        dataset = self._tree.by_id(dataset.id)
-        lag = self.lag(dataset, to)
-        if lag.current:
-            return WriteResult.nothing(dataset.name, "copy", dataset.head_version, dataset.row_count)
-        if lag.holds is None and self.has_remains(dataset, to):
-            self.drain(dataset, to)
 
         def bring(task: WriteTask) -> Brought:
+            if task.parent is not None:
+                return self._missed(task, to)
             source, held = self._source(task.table.dataset_id, task.transaction)
-            done = self._mirroring.whole(task, self._routing.arm(source), held, watched)
-            return self._brought(to, done, None, "full")
+            prepared, place = self._mirroring.copied(task, self._routing.arm(source), held, watched)
+            place = replace(place, unproved=task.transaction.id)
+            return Brought(prepared, Mirrored(to, place, 0, prepared.identifier))
 
-        output = Output(dataset, "copy", bring=bring)
-        return self._protocol.run([output], writer=writer, kind="backfill", arm=to).transactions[0]
+        waits = self.lag(dataset, to).waits
+        if waits is not None:
+            return WriteResult.nothing(dataset.name, "copy", waits, dataset.row_count)
+        return self._bring(dataset, to, "backfill", "copy", writer, bring)
 
     def catch_up(self, dataset: DatasetRecord, arm: str, *, writer: str = "mirror.catch_up") -> WriteResult:
         """Bring to an arm what it has missed, at the cost of that, and compare. Writers wait meanwhile.
@@ -159,28 +172,42 @@ class Replication:
             writer: the named place in the product that asks for it.
 
         Raises:
+            ArmNotCurrent: the arm has a copy that was not compared yet.
             ParityMismatch: the arm would hold other rows; nothing of it counts.
             StorageError: the arm has not the rows that it should have had before.
         """
+        return self._bring(dataset, arm, "mirror", "replay", writer, lambda task: self._missed(task, arm))
+
+    def _bring(
+        self,
+        dataset: DatasetRecord,
+        arm: str,
+        kind: str,
+        verb: str,
+        writer: str,
+        bring: Callable[[WriteTask], Brought],
+    ) -> WriteResult:
+        """Run a transaction that brings the head to an arm, unless the arm holds it."""
         self._routing.arm(arm)
         dataset = self._tree.by_id(dataset.id)
         lag = self.lag(dataset, arm)
         if lag.current:
-            return WriteResult.nothing(dataset.name, "replay", dataset.head_version, dataset.row_count)
-        if lag.holds is None and self.has_remains(dataset, arm):
+            return WriteResult.nothing(dataset.name, verb, dataset.head_version, dataset.row_count)
+        if not lag.has_rows and self.has_remains(dataset, arm):
             self.drain(dataset, arm)
+        output = Output(dataset, verb, bring=bring)
+        return self._protocol.run([output], writer=writer, kind=kind, arm=arm).transactions[0]
 
-        def bring(task: WriteTask) -> Brought:
-            source, held = self._source(task.table.dataset_id, task.transaction)
-            # If all rows were put in place anew, some may be older than what the arm holds, as in an adopted snapshot.
-            if task.parent is None or held.base_version > task.parent.version:
-                done = self._mirroring.whole(task, self._routing.arm(source), held)
-            else:
-                done = self._mirroring.replayed(task, self._sides(task, arm, source, held, task.parent))
-            return self._brought(arm, done, task.parent, "write")
-
-        output = Output(dataset, "replay", bring=bring)
-        return self._protocol.run([output], writer=writer, kind="mirror", arm=arm).transactions[0]
+    def _missed(self, task: WriteTask, arm: str) -> Brought:
+        """Bring what an arm has missed of the transaction's version; all rows if it holds none."""
+        source, held = self._source(task.table.dataset_id, task.transaction)
+        # If all rows were put in place anew, some may be older than what the arm holds, as in an adopted snapshot.
+        if task.parent is None or held.base_version > task.parent.version:
+            done = self._mirroring.whole(task, self._routing.arm(source), held)
+        else:
+            done = self._mirroring.replayed(task, self._sides(task, arm, source, held, task.parent))
+        rows = self._mirroring.compare(arm, done, task.parent)
+        return Brought(done.prepared, Mirrored(arm, done.place, rows, done.prepared.identifier))
 
     def reroute(
         self,
@@ -215,6 +242,8 @@ class Replication:
         try:
             if opened.parent_version and self._ledger.arm_version(dataset.id, primary) is None:
                 raise self._not_current(dataset, primary, opened.parent_version)
+            if mirror is not None and self.proving.waiting(dataset, mirror) is not None:
+                raise not_compared(dataset.name, mirror)
             checked(opened)
             route = Route(mode, primary, mirror, opened.route.epoch + 1)
             self._ledger.decide([_decision(opened, route)])
@@ -315,10 +344,6 @@ class Replication:
             return serving.changes(table, older, held)
         log.warning("dataset %s: version %d has expired; the arms are compared in full", table.name, newest.version)
         return scanned(self._routing.arm(arm), table, newest, OLD), scanned(serving, table, held, NEW)
-
-    def _brought(self, arm: str, done: Replayed, newest: ArmVersion | None, compared: str) -> Brought:
-        rows = self._mirroring.compare(arm, done, newest)
-        return Brought(done.prepared, Mirrored(arm, done.place, rows, done.prepared.identifier, compared))
 
     def _not_current(self, dataset: DatasetRecord, arm: str, version: int) -> ArmNotCurrent:
         newest = self._ledger.newest_arm_version(dataset.id, arm)

@@ -16,7 +16,7 @@ TELL_ROWS = 10_000
 
 
 class Backfill(Stage):
-    """Brings all rows to the other arm, with their identity. Nobody waits for it."""
+    """Brings all rows to the other arm, with their identity. Nobody waits, and nobody is served from it yet."""
 
     name = "backfill"
     position = 20
@@ -25,20 +25,19 @@ class Backfill(Stage):
         """See `Stage.explain`."""
         dataset, to = context.dataset, context.direction.to
         if self.done(context):
-            holds = context.rooms.replication.lag(dataset, to).holds
-            return [f"nothing: the {to} arm holds version {holds}, and what it has missed is brought by what changed"]
+            lag = context.rooms.replication.lag(dataset, to)
+            there = f"holds version {lag.holds}" if lag.waits is None else f"has a copy of version {lag.waits}"
+            return [f"nothing: the {to} arm {there}, and what it has missed is brought by what changed"]
         rows = f"all {dataset.row_count:,} rows of version {dataset.head_version}"
         return [
             f"read {rows} from the {context.direction.source} arm, with row ids, positions and versions",
-            f"write them to the {to} arm as that version, invisible; hash both sides; count it if they are equal",
+            f"write them to the {to} arm as that version, invisible: it counts once `verify` has compared it",
         ]
 
     def done(self, context: FlipContext) -> bool:
-        """Say whether the other arm holds a version, or there is none yet."""
+        """Say whether the other arm has a version, be it still to be compared, or there is none yet."""
         dataset = context.dataset
-        return (
-            not dataset.head_version or context.rooms.replication.lag(dataset, context.direction.to).holds is not None
-        )
+        return not dataset.head_version or context.rooms.replication.lag(dataset, context.direction.to).has_rows
 
     def run(self, context: FlipContext) -> Details:
         """See `Stage.run`."""

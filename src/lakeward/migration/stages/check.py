@@ -23,13 +23,13 @@ class Check(Stage):
         ]
 
     def done(self, context: FlipContext) -> bool:
-        """Say whether this flip has checked these columns, or the other arm has proved that it holds the rows.
+        """Say whether this flip has checked these columns, or the other arm has the rows already.
 
         A newer head needs no check of its own: what a writer brings is let in only if every arm keeps it exactly. Rows
         that another engine wrote, and that were adopted since, are judged once more while they are copied.
         """
         dataset = context.dataset
-        if not dataset.head_version or context.rooms.replication.lag(dataset, context.direction.to).holds is not None:
+        if not dataset.head_version or context.rooms.replication.lag(dataset, context.direction.to).has_rows:
             return True
         checked = context.details(self.name).get("columns") == columns_of(dataset.schema)
         return checked and context.noted(self.name)

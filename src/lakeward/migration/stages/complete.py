@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakeward.errors import UsageError
-from lakeward.migration.comparing import compare
+from lakeward.migration.comparing import compare, compare_first
 from lakeward.migration.stage import Details, FlipContext, Stage
 
 
@@ -70,6 +70,7 @@ class Complete(Stage):
         told: Details = {"mode": direction.final}
         if dataset.route.mode == direction.switched:
             if dataset.head_version:
+                compare_first(context.rooms, dataset, direction.source)
                 context.rooms.replication.catch_up(dataset, direction.source)
                 found = compare(context.rooms, context.dataset, direction.source)
                 told["compared"] = {"version": found.version, "rows": found.rows}

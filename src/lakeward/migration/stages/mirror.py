@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakeward.migration.comparing import compare_first
 from lakeward.migration.stage import Details, FlipContext, Stage
 
 
@@ -28,8 +29,13 @@ class Mirror(Stage):
         return context.dataset.route.mode != context.direction.alone
 
     def run(self, context: FlipContext) -> Details:
-        """See `Stage.run`."""
+        """See `Stage.run`.
+
+        Raises:
+            ParityMismatch: the copy that was brought, and not compared before, has other rows.
+        """
         replication, direction = context.rooms.replication, context.direction
+        compare_first(context.rooms, context.dataset, direction.to)
         # In this order: what is written between the two is brought with the rest, and nothing after it is missed.
         route = context.reroute(direction.mirrored, "flip.mirror")
         context.rooms.faults.at("flip:mirrored")

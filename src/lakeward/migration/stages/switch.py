@@ -5,6 +5,7 @@ from __future__ import annotations
 from lakeward.control.records import OpenTransaction
 from lakeward.control.tree import DatasetRecord
 from lakeward.errors import ArmNotCurrent, ConflictError, ParityMismatch
+from lakeward.migration.comparing import compare_first
 from lakeward.migration.stage import Details, FlipContext, Stage
 
 TRIES = 5
@@ -68,6 +69,7 @@ def turn(context: FlipContext, mode: str, to: str) -> Details:
         to: the arm that is to serve.
     """
     replication = context.rooms.replication
+    compare_first(context.rooms, context.dataset, to)
     for _ in range(TRIES):
         dataset = context.dataset
         _refuse_mismatch(context, dataset)

@@ -17,7 +17,7 @@ publishing that `main` is at the parent. Three traps of PyIceberg 0.12 that this
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
@@ -198,6 +198,23 @@ def drop_after(load: Callable[[], Table | None], table: TableRef, version: int, 
         if loaded is not None and late and may():
             with loaded.manage_snapshots() as manage:
                 for branch in late:
+                    manage.remove_branch(branch)
+
+    settle(f"dataset {table.name}", attempt)
+
+
+def drop_at(load: Callable[[], Table | None], table: TableRef, snapshots: Collection[int | None]) -> None:
+    """Remove those of our branches that are at one of some snapshots: copies that never were published."""
+
+    def attempt() -> None:
+        loaded = load()
+        if loaded is None:
+            return
+        refs = loaded.metadata.refs
+        found = [name for name, _ in _branches(loaded) if refs[name].snapshot_id in snapshots]
+        if found:
+            with loaded.manage_snapshots() as manage:
+                for branch in found:
                     manage.remove_branch(branch)
 
     settle(f"dataset {table.name}", attempt)

@@ -131,7 +131,8 @@ class Upkeep:
     def drain(self, task: TidyTask) -> Iterator[Leftover]:
         """Empty `main`, so that the table is as one that was never written to: a later backfill goes on from there.
 
-        No file is removed: somebody may be reading the last version. `tidy` does that when its grace is over.
+        A copy that was never published is on a branch, which goes. No file is removed: somebody may be reading the last
+        version. `tidy` does that when its grace is over.
 
         Raises:
             Diverged: another engine has written to the table; its rows stay.
@@ -153,6 +154,7 @@ class Upkeep:
             self._faults.at("maintain:emptied")
             return True
 
+        branches.drop_at(lambda: self._tables.find(table), table, published)
         root = {DATASET_PROPERTY: str(table.uid), VERSION_PROPERTY: "0"}
         emptied = branches.commit_empty(lambda: self._tables.find(table), table, root, check)
         if emptied is not None:
