@@ -11,16 +11,7 @@ import pytest
 from support.crashes import Driver, content, unclean
 from support.lakes import Lake
 
-POINTS = (
-    "intent:opened",
-    "prepare",
-    "prepare:files",
-    "prepare:deletes",
-    "audit",
-    "decide",
-    "decide:committed",
-    "publish",
-)
+POINTS = ("prepare:files", "prepare:deletes", "decide", "decide:committed", "publish")
 OLD = [(number, "old") for number in range(8)]
 NEW = [*OLD[:5], *((number, "new") for number in range(5, 10))]
 

@@ -15,6 +15,7 @@ import lakeward
 from lakeward.compute.engines.duckdb import DuckDBEngine
 from lakeward.errors import DuplicateKey, ValueRefused
 from lakeward.storage.arm import Scan
+from lakeward.storage.arms.iceberg.scans import plan
 from lakeward.storage.table import table_ref
 from support.lakes import Lake, Tidier
 from support.seaweedfs import SeaweedFS
@@ -65,6 +66,7 @@ def test_every_verb_and_every_read(lake: Lake) -> None:
     result = dataset.write(rows(range(2_000), "new"), mode="mirror")
     assert (result.rows_unchanged, result.rows_updated, result.rows_deleted) == (5, 1_993, 1_010)
     assert held(dataset.to_arrow()) == held(rows(range(2_000), "new")) == read_elsewhere(lake, dataset)
+    dataset.verify()
     assert dataset.digest() == dataset.verify().recorded
 
 
@@ -126,11 +128,11 @@ def test_a_sealed_query_never_reaches_the_store(sql_lake: Lake, tmp_path: Path) 
     """User SQL gets a stream of what it may read, and a DuckDB that knows no way to the store."""
     dataset = made(sql_lake)
     dataset.write(rows(range(100)), mode="append")
-    arm = sql_lake.workspace.storage.routing.arm("iceberg")
+    arm, table = sql_lake.workspace.storage.routing.arm("iceberg"), table_ref(dataset.record)
     version = sql_lake.workspace.ledger.arm_version(dataset.record.id, "iceberg", 1)
-    assert version is not None
-    assert arm.in_place(table_ref(dataset.record), version, Scan(("id", "note"))) is None
-    scanned = arm._plan(table_ref(dataset.record), version, {"id"}, Scan(("id",)))
+    assert version is not None and version.snapshot_id is not None
+    assert arm.in_place([(table, version, Scan(("id", "note")))]) == [None]
+    scanned = plan(arm._tables.load(table), version.snapshot_id, table.schema, {"id"}, Scan(("id",)))
     assert scanned is not None
     with arm._duck.session() as connection:
         assert connection.execute(f"SELECT count(*) FROM ({scanned.sql})").fetchall() == [(100,)]
