@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -356,3 +357,22 @@ def test_what_an_input_raises_comes_through_unchanged(engine: DuckDBEngine, sql:
     with pytest.raises(LakewardError) as caught:
         engine.run(sql, {"orders": Input(SCHEMA, open_)}).read_all()
     assert caught.value is raised
+
+
+def test_a_database_that_was_opened_ahead_is_sealed_and_used_once(engine: DuckDBEngine, tmp_path: Path) -> None:
+    engine.get_ready()
+    engine.get_ready()
+    first = engine._connect(tmp_path / "scratch")
+    with pytest.raises(duckdb.Error, match="locked"):
+        first.execute("set threads = 1")
+    first.execute("create table left_behind as select 1 as x")
+    second = engine._connect(tmp_path / "scratch")
+    with pytest.raises(duckdb.Error, match="does not exist"):
+        second.execute("from left_behind")
+
+
+def test_what_was_told_of_a_query_holds_for_these_types_only(engine: DuckDBEngine) -> None:
+    told = engine.describe("select x from t", {"t": Schema.declare({"x": "long"})})
+    told.clear()
+    again = [engine.describe("select x from t", {"t": Schema.declare({"x": type_})}) for type_ in ("long", "string")]
+    assert [str(each["x"]) for each in again] == ["long", "string"]
