@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -291,6 +292,24 @@ def test_any_column_name_can_be_renumbered(shared: lakeward.Workspace, interrupt
 
 
 # What can't be adopted ------------------------------------------------------------------------------------------------
+
+
+def test_s01_files_outside_of_the_warehouse_are_refused_and_copied(scene: Scene, tmp_path: Path) -> None:
+    with scene.other.table.transaction() as transaction:
+        transaction.set_properties({"write.data.path": f"file://{tmp_path}/elsewhere"})
+    scene.other.rewrite(lambda rows: rows[:2])
+    before = scene.history()
+    with pytest.raises(DataError, match=f"has the file file://{tmp_path}/elsewhere/.*not in the warehouse") as raised:
+        scene.dataset.adopt()
+    assert raised.value.next_step and "--renumber" in raised.value.next_step
+    assert [each for each in scene.history() if each[3] == "committed"] == before and scene.ids() == [1, 2, 3]
+    with scene.other.table.transaction() as transaction:
+        transaction.remove_properties("write.data.path")
+    scene.dataset.adopt(renumber=True)
+    assert scene.ids() == [1, 2]
+    files = [task.file.file_path for task in scene.other.table.scan().plan_files()]
+    assert files and not any("elsewhere" in file for file in files)
+    scene.assert_whole()
 
 
 def test_other_columns_are_refused(scene: Scene) -> None:

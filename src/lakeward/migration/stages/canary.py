@@ -20,9 +20,7 @@ class Canary(Stage):
         if self.done(context):
             return ["nothing: both arms were read and gave the same rows"]
         if context.rooms.replication.lag(dataset, context.direction.other(dataset.route.primary_arm)).holds is None:
-            return [
-                "read, from both arms as readers do: all rows, those of the newest write, a part, some columns"
-            ]
+            return ["read, from both arms as readers do: all rows, those of the newest write, a part, some columns"]
         reads = reads_of(context.rooms, dataset, context.direction.other(dataset.route.primary_arm))
         return [f"read {each.what} from both arms, and compare digests and counts" for each in reads]
 

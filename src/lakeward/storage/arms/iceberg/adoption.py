@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -11,11 +12,13 @@ from pyiceberg.table import Table
 from lakeward.control.divergence import Compaction
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import Counts
-from lakeward.errors import ConflictError, Diverged
+from lakeward.errors import ConflictError, DataError, Diverged
 from lakeward.storage.arm import Prepared, WriteTask
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.foreign import diverged, head_of, refused_columns, refused_rows
 from lakeward.storage.arms.iceberg.foreign_rows import ForeignRows, Numbering
+from lakeward.storage.arms.iceberg.scans import files_of
+from lakeward.storage.arms.iceberg.stores import store_of
 from lakeward.storage.arms.iceberg.tables import VERSION_PROPERTY, Tables
 from lakeward.storage.table import TableRef
 
@@ -86,6 +89,20 @@ class Adoption:
     def _log_compaction(self, table: TableRef, version: int, snapshot: int | None) -> None:
         self._ledger.log_sync(table.dataset_id, version, "compacted", table.identifier, snapshot)
 
+    def _refuse_outside(self, table: TableRef, loaded: Table, snapshot: int) -> None:
+        """Refuse files outside of the warehouse, which nobody would keep for us, nor remove."""
+        store = store_of(loaded, f"dataset {table.name}")
+        _, tasks = files_of(loaded, snapshot)
+        for file in itertools.chain.from_iterable((task.file, *task.delete_files) for task in tasks):
+            if not store.is_below(file.file_path, self._tables.warehouse):
+                raise DataError(
+                    f"dataset {table.name}: the other engine's snapshot {snapshot} has the file {file.file_path}, "
+                    "which is not in the warehouse",
+                    safe="nothing was changed",
+                    next_step=f"`lakeward ledger adopt {table.name} --renumber` copies its rows into files of our own",
+                    dataset=table.name,
+                )
+
     def adopt(self, task: WriteTask, found: int, write: WriteRows) -> Prepared:
         """Take a foreign snapshot as the version, or its rows with a sound identity on the version's branch.
 
@@ -136,6 +153,7 @@ class Adoption:
         if transaction.verb != "renumber":
             if survey.unsound:
                 raise refused_rows(table, survey.unsound)
+            self._refuse_outside(table, loaded, found)
             return adopted
         task.check()
         numbering = Numbering(survey.next_row_id, survey.next_row_index, transaction.opened_at, transaction.version)
