@@ -171,6 +171,28 @@ def test_g06_a_namespace_goes_when_nothing_is_in_it(
     assert (catalog,) not in iceberg.list_namespaces()
 
 
+def test_four_processes_at_once(
+    ws: lakeward.Workspace,
+    dataset: MakeDataset,
+    driver: Driver,
+    tree_root: Path,
+    warehouse: Path,
+    a_month_later: Callable[[], None],
+) -> None:
+    doomed = [dataset(arm, f"{arm} {number}") for number in range(2) for arm in ("iceberg", "postgres")]
+    kept = dataset("iceberg")
+    ids = [each._id for each in doomed]
+    for each in doomed:
+        ws.drop_dataset(each.name)
+    a_month_later()
+    case = {"maintain": [], "older_than": GRACE, "settings": str(tree_root / "lakeward.toml")}
+    answers = [each.answer() for each in driver.run_together([case] * 4)]
+    assert [each["failures"] for each in answers] == [[]] * 4
+    left = "SELECT count(*) FROM lakeward.datasets WHERE id = ANY (:ids) AND purged_at IS NULL"
+    assert rows(ws.database, left, ids=ids) == [(0,)]
+    assert not [path for path in files(warehouse) if "iceberg_" in str(path)] and kept.row_count == 5
+
+
 STEPS = {
     "postgres": [("purge:begun", 1), ("maintain:rows", 1)],
     "iceberg": [("purge:begun", 1), ("purge:listed", 1), ("purge:entry", 1), ("purge:file", 3), ("purge:emptied", 1)],

@@ -130,6 +130,10 @@ class Purges:
             connection.execute(QUERIES["purged"], key)
             audit(connection, ACTOR, "dataset.purge", name, {"begun_at": begun.begun_at}, None)
 
+    def is_purged(self, dataset_id: int) -> bool:
+        """Say whether nothing is left of a dataset but its past."""
+        return bool(self._database.fetch(QUERIES["is_purged"], {"dataset_id": dataset_id}))
+
     def due_parents(self, level: str, workspace: int) -> list[TreeObject]:
         """Return the dropped schemas or catalogs whose time is over and in which nothing is left."""
         asked = {"level": level, "workspace": workspace, "depth": LEVELS.index(level) + 1}

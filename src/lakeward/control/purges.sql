@@ -71,6 +71,9 @@ ORDER BY a.dataset_id;
 -- name: purged
 UPDATE lakeward.datasets SET purged_at = clock_timestamp() WHERE id = :dataset_id AND purged_at IS NULL;
 
+-- name: is_purged
+SELECT 1 FROM lakeward.datasets WHERE id = :dataset_id AND purged_at IS NOT NULL;
+
 -- name: due_parents
 -- Dropped schemas, then catalogs, whose time is over and of which nothing is left; with the wait that has to be reported.
 SELECT t.level, t.id, t.ids, t.path, t.slugs, t.created_at, t.drop_id, p.dropped_at, p.dropped_by, p.undo_until

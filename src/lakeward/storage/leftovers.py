@@ -22,6 +22,7 @@ class TidyTask:
         grace_seconds: what is younger, or was needed so recently, stays: somebody may be using it.
         open_seconds: since when the dataset's open transaction has been open; None: there is none.
         dry_run: find, and change nothing.
+        commits: whether the arm may write to itself for it; else only what nothing names is removed.
     """
 
     table: TableRef
@@ -31,6 +32,7 @@ class TidyTask:
     grace_seconds: float
     open_seconds: float | None
     dry_run: bool
+    commits: bool = True
 
     def of_arm(self, arm: str) -> list[HeldVersion]:
         """Return what one arm has, by version."""

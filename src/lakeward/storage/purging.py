@@ -65,10 +65,15 @@ class Purging:
                 progress(f"purging {record.name}", 0)
             try:
                 report.removed.extend(self._dataset(record, report, grace_seconds, begun=due.begun))
-                report.purged.append(f"dataset {record.name}")
             except LakewardError as error:
+                if self._purges.is_purged(record.id):
+                    continue  # by another process, which took away under our feet what we looked for
                 log.warning("dataset %s was not purged to the end: %s", record.name, error)
                 report.failures.append(Failure(record.name, f"not purged to the end: {error.message}"))
+            else:
+                # It may have come back meanwhile.
+                if report.dry_run or self._purges.is_purged(record.id):
+                    report.purged.append(f"dataset {record.name}")
         for level in ("schema", "catalog") if not report.dry_run else ():
             self._parents(level, report)
 
@@ -109,6 +114,8 @@ class Purging:
                     grace_seconds=grace_seconds,
                     open_seconds=None,
                     dry_run=dry_run,
+                    # A commit that lost a race would leave a file that nothing names, too young for anybody to remove.
+                    commits=False,
                 )
             )
 

@@ -120,8 +120,8 @@ class Upkeep:
         loaded = self._tables.load(table)
         if not _holds_all(loaded, table, held):
             return
-        doomed = removable(loaded.metadata, table, task.head_version, held)
-        if not task.dry_run:
+        doomed = removable(loaded.metadata, table, task.head_version, held) if task.commits else []
+        if task.commits and not task.dry_run:
             doomed = self._expire(task)
         yield from (Leftover(table.name, "snapshot", str(snapshot)) for snapshot in doomed)
         recent = {each.snapshot_id for each in held if each.needed(task.grace_seconds)}

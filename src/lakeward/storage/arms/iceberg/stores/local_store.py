@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -110,9 +111,11 @@ class LocalStore(Store):
         """See `Store`."""
         left = 0
         for directory, _, names in os.walk(local_path(location), topdown=False):
-            left += len(names)
-            if not os.listdir(directory):
-                os.rmdir(directory)
+            left += sum(os.path.lexists(os.path.join(directory, name)) for name in names)
+            # Another process may be at it, too.
+            with contextlib.suppress(FileNotFoundError):
+                if not os.listdir(directory):
+                    os.rmdir(directory)
         return left
 
     def writable(self, location: str) -> Ability:
