@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 import pyarrow as pa
 
 from lakeward import Workspace, WriteResult
+from lakeward.control.history import History
 from lakeward.control.routes import ARM_MODES
 from lakeward.control.tree import DatasetRecord
 from lakeward.migration.comparing import compare
@@ -115,13 +115,17 @@ class HeldDataset:
     def digest(self, version: int | None = None, arm: str | None = None) -> Digest:
         return self.workspace.storage.digest(self.record, arm=arm or self.arm, version=version)
 
+    def committed_versions(self) -> list[int]:
+        """Return the versions that were committed, newest first."""
+        # Of this dataset only: hundreds of tests share the workspace, and each would read what all of them wrote.
+        history = History(self.workspace.database)
+        names = {self.created.id: self.created.name}
+        found = history.transactions(names, dataset_id=self.created.id, status="committed", most=100_000)
+        return [transaction.version for transaction in found]
+
     def leftovers(self) -> dict[str, list[int]]:
         """Return the versions that some place still keeps although they never were committed."""
-        committed = {
-            transaction.version
-            for transaction in self.workspace.transactions(status="committed", most=100_000)
-            if transaction.dataset == self.created.name
-        }
+        committed = set(self.committed_versions())
         found: dict[str, list[int]] = {}
         for place, versions in self._physical_versions().items():
             strangers = sorted(set(versions) - committed)
@@ -144,7 +148,7 @@ def copied(workspace: Workspace, record: DatasetRecord, to: str, **how: Any) -> 
 
 def stored_versions(workspace: Workspace, dataset_id: int) -> list[int]:
     """Return the versions, and marks of versions, that rows of the Postgres arm carry."""
-    with psycopg.connect(workspace.database.libpq_url) as connection:
+    with workspace.database.driver() as connection:
         return [
             version
             for (version,) in connection.execute(

@@ -39,9 +39,7 @@ def all_versions(dataset: HeldDataset, **request: Any) -> dict[int, list[Row]]:
     return {
         0: [],
         **{
-            transaction.version: dataset.rows(version=transaction.version, identity=True, **request)
-            for transaction in dataset.workspace.transactions(status="committed", most=100_000)
-            if transaction.dataset == dataset.created.name
+            version: dataset.rows(version=version, identity=True, **request) for version in dataset.committed_versions()
         },
     }
 
