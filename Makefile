@@ -48,8 +48,9 @@ $(PROJECT): $(LOCKED)
 demo: setup ## real data from a SQL pipeline into Postgres rows, then into an Iceberg table
 	@$(BIN)/lakeward demo --home lakeward-demo $(ARGS)
 
+# In the order of the files: else those with few tests come last, and they are the longest.
 test: setup ## the tests (ARGS="-k name" for some)
-	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: lint format types layers seam tidy ## lint, format, types, layers, raw access to rows, house style
 
