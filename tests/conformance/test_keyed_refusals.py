@@ -30,9 +30,10 @@ def given(verb: str, *pairs: tuple[Any, Any]) -> list[dict[str, Any]]:
 
 def many(verb: str, last: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield so many good rows that they make two batches, and a last one."""
+    (row,) = given(verb, (0, ""))
     for number in range(10, 10 + MANY - 1):
-        yield from given(verb, (number, ""))
-    yield {**given(verb, (0, ""))[0], **last}
+        yield {**row, "id": number}
+    yield {**row, **last}
 
 
 def snapshots(dataset: HeldDataset) -> int:
