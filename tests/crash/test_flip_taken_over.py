@@ -21,7 +21,6 @@ Make = Callable[[str], lakeward.Dataset]
 WOKEN = [
     # Where the first one is stopped, and where the second one is when it wakes up.
     ("iceberg", "prepare", "audit"),
-    ("postgres", "prepare:chunk", "decide"),
     ("iceberg", "flip:mirror", "flip:mirrored"),
     ("postgres", "flip:switching", "flip:switching"),
 ]

@@ -57,8 +57,7 @@ STEPS: tuple[tuple[str, str | None, Act | None], ...] = (
     ("out", "intent", run("iceberg")),
     ("src", "decide", run("iceberg")),
     ("out", None, revert),
-    ("src", None, complete),
-    ("src", "prepare", run("postgres")),
+    ("src", "prepare", complete),
     ("src", None, None),
 )
 
