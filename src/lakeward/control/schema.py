@@ -12,7 +12,7 @@ from alembic.config import Config
 from lakeward.control.db import MINIMUM_SERVER, Database
 from lakeward.errors import ControlError, SettingsError
 
-HEAD = "m0014"
+HEAD = "m0015"
 """The newest migration; a test compares it with the scripts. Knowing it spares Alembic's start-up on every open."""
 
 # An arbitrary number of ours, for an advisory lock of the transaction: those work behind a pooler too.

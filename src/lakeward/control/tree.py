@@ -13,7 +13,7 @@ import psycopg
 import sqlalchemy
 
 from lakeward.control.db import Database, Queries
-from lakeward.control.identifiers import TableIdentifier, resolve
+from lakeward.control.identifiers import TableIdentifier, recorded, resolve
 from lakeward.control.names import DatasetName, full_name, quote_level
 from lakeward.control.objects import (
     LEVELS,
@@ -54,6 +54,8 @@ class DatasetRecord:
     partition_by: tuple[str, ...] = ()
     drop: Drop | None = None
     """When it was dropped; None: it is live."""
+    unnumbered: bool = False
+    """Its rows were in its Iceberg table before it came; until the first write they have no identity columns."""
 
     @property
     def name(self) -> str:
@@ -158,6 +160,10 @@ class Tree:
             raise _dropped(record)
         return record
 
+    def numbered(self, dataset_id: int) -> None:
+        """Record that the rows of a dataset that was adopted have their identity columns."""
+        self._database.fetch(QUERIES["numbered"], {"id": dataset_id})
+
     def by_ids(self, dataset_ids: Sequence[int]) -> list[DatasetRecord]:
         """Return the dataset of each id, as they are now, in one question; see `by_id`."""
         asked: list[dict[str, object]] = [{"workspace": self._workspace, "id": each} for each in dataset_ids]
@@ -202,6 +208,7 @@ class Tree:
         actor: str = "api",
         partition_by: Sequence[str] = (),
         mode: str | None = None,
+        adopted: TableIdentifier | None = None,
     ) -> DatasetRecord:
         """Make a dataset without rows, and its catalog and schema where they are missing.
 
@@ -211,6 +218,7 @@ class Tree:
             arm: where its rows will live: `postgres` or `iceberg`.
             actor: who does it, for the audit log.
             partition_by: how its Iceberg table is partitioned when that is made, as `declare_partitions` returns it.
+            adopted: the Iceberg table that there is already, whose rows come with it; None: there is none.
             mode: instead of `arm`: its mode, as in `ARMS_OF`; one with a mirror gets its first write on both arms.
 
         Raises:
@@ -235,6 +243,8 @@ class Tree:
                     "columns": json.dumps(schema.to_json()),
                     "primary_key": list(schema.primary_key),
                     "partition_by": list(partition_by),
+                    "unnumbered": adopted is not None,
+                    **recorded(adopted),
                 },
             )
             connection.execute(
@@ -340,6 +350,7 @@ def _record(row: sqlalchemy.RowMapping) -> DatasetRecord:
         row_count=row["row_count"],
         iceberg_namespace=tuple(namespace) if namespace is not None else None,
         iceberg_table=row["iceberg_table"],
+        unnumbered=row["unnumbered"],
         next_row_id=row["next_row_id"],
         next_row_index=row["next_row_index"],
         status=row["status"],

@@ -28,8 +28,13 @@ INSERT INTO lakeward.catalogs (workspace_id, name) VALUES (:parent, :name) ON CO
 INSERT INTO lakeward.schemas (catalog_id, name) VALUES (:parent, :name) ON CONFLICT DO NOTHING RETURNING id;
 
 -- name: add_dataset
-INSERT INTO lakeward.datasets (schema_id, name, columns, primary_key, partition_by)
-VALUES (:parent, :name, CAST(:columns AS jsonb), :primary_key, :partition_by) ON CONFLICT DO NOTHING RETURNING id;
+INSERT INTO lakeward.datasets
+    (schema_id, name, columns, primary_key, partition_by, iceberg_namespace, iceberg_table, unnumbered)
+VALUES (:parent, :name, CAST(:columns AS jsonb), :primary_key, :partition_by, CAST(:iceberg_namespace AS text[]),
+        CAST(:iceberg_table AS text), :unnumbered) ON CONFLICT DO NOTHING RETURNING id;
+
+-- name: numbered
+UPDATE lakeward.datasets SET unnumbered = false WHERE id = :id AND unnumbered;
 
 -- name: add_route
 INSERT INTO lakeward.routes (dataset_id, mode, primary_arm, mirror_arm)
@@ -47,7 +52,7 @@ WHERE t.level = :level AND t.parent_id = :parent AND t.drop_id IS NULL AND t.nam
 -- name: datasets
 -- Every live dataset with its route; `:id` narrows to one, dropped or not.
 SELECT d.id, d.uid, c.name AS catalog, s.name AS schema, d.name, c.slug AS catalog_slug, s.slug AS schema_slug, d.slug,
-       d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.iceberg_table, d.head_version, d.row_count, d.digest_high, d.digest_low,
+       d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.iceberg_table, d.unnumbered, d.head_version, d.row_count, d.digest_high, d.digest_low,
        d.next_row_id, d.next_row_index, d.status, d.created_at, r.mode, r.primary_arm, r.mirror_arm, r.epoch,
        d.drop_id, p.dropped_at, p.dropped_by, p.undo_until
 FROM lakeward.datasets d
@@ -81,7 +86,7 @@ WITH catalog AS (
     ORDER BY d.name = :dataset DESC LIMIT 1
 )
 SELECT d.id, d.uid, c.name AS catalog, s.name AS schema, d.name, c.slug AS catalog_slug, s.slug AS schema_slug, d.slug,
-       d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.iceberg_table, d.head_version, d.row_count, d.digest_high, d.digest_low,
+       d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.iceberg_table, d.unnumbered, d.head_version, d.row_count, d.digest_high, d.digest_low,
        d.next_row_id, d.next_row_index, d.status, d.created_at, r.mode, r.primary_arm, r.mirror_arm, r.epoch,
        d.drop_id, p.dropped_at, p.dropped_by, p.undo_until
 FROM lakeward.datasets d

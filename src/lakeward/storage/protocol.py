@@ -41,6 +41,7 @@ from lakeward.errors import (
 )
 from lakeward.storage.arm import Delta, NothingToWrite, StorageArm, WriteTask
 from lakeward.storage.duck import Duck
+from lakeward.storage.identifying import identify_first
 from lakeward.storage.job import Job, clears, decision_of, digest_of, place_of, result_of, still, unless_empty
 from lakeward.storage.mirror_step import MirrorStep
 from lakeward.storage.mirroring import Mirroring, other_arm_task
@@ -136,6 +137,7 @@ class WriteProtocol:
         for one, next_one in itertools.pairwise(ordered):
             if one.dataset.id == next_one.dataset.id:
                 raise UsageError(f"dataset {one.dataset.name} is written twice by one build", dataset=one.dataset.name)
+        identify_first(self._tree, self.run, ordered, writer)
         build_id = self._ids.new()
         jobs: list[Job] = []
         held: list[OpenTransaction] = []

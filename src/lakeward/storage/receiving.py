@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from lakeward.control.catalog_abilities import KnownCatalog
 from lakeward.control.identifiers import TableIdentifier
+from lakeward.errors import UsageError
+from lakeward.storage.existing import ExistingTable
 from lakeward.storage.table import TableRef
 
 
@@ -78,6 +80,32 @@ class Receiver(ABC):
             CatalogError: the catalog does not answer.
         """
         return {}
+
+    def existing(self, identifier: TableIdentifier, roots: Sequence[str]) -> ExistingTable:
+        """Return what there is of a table that is to come under a dataset as it is.
+
+        Args:
+            identifier: its name in the arm's catalog.
+            roots: addresses below which its files may be, besides the warehouse.
+
+        Raises:
+            UnknownObject: there is none, with the nearest names.
+            UsageError: its format is not ours, or its files are somewhere else.
+            ColumnMismatch: a column has a type that a dataset can't have.
+        """
+        raise UsageError("the arm has no tables of others")
+
+    def check_rows(self, table: TableRef, snapshot_id: int | None) -> int:
+        """Read the rows that a dataset would have, and return how many there are.
+
+        Args:
+            table: the dataset as it would be, with its key.
+            snapshot_id: where the table is; None: it has no rows.
+
+        Raises:
+            DataError: a key column is null in some, several have one key, or they can't be read.
+        """
+        raise UsageError("the arm has no tables of others")
 
     @abstractmethod
     def rehearse(self, table: TableRef, rows: pa.RecordBatch) -> None:

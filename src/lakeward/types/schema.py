@@ -114,6 +114,16 @@ class Schema:
         """Return the schema of the named columns, in the order of `names`, without a key."""
         return Schema(tuple(self.column(name) for name in names))
 
+    def keyed(self, primary_key: Sequence[str], dataset: str | None = None) -> Schema:
+        """Return the same columns with this key.
+
+        Raises:
+            SchemaError: a key column is unknown, repeated, a float or nested.
+        """
+        keyed = Schema(self.columns, tuple(primary_key))
+        keyed._check_key(f"dataset {dataset}: " if dataset else "", dataset)
+        return keyed
+
     def to_json(self) -> list[dict[str, Any]]:
         """Return the columns as the control plane keeps them."""
         return [{"id": column.field_id, "name": column.name, "type": str(column.type)} for column in self.columns]

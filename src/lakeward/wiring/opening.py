@@ -39,6 +39,7 @@ from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.service import Pipelines
 from lakeward.pipelines.stage_runner import Stages
 from lakeward.storage import arms
+from lakeward.storage.adopting import Adopting
 from lakeward.storage.arm import ArmContext, StorageArm
 from lakeward.storage.compaction import Compaction, CompactionMode
 from lakeward.storage.duck import Duck
@@ -210,6 +211,7 @@ def _assemble(
         moves=Sweep(tree, TablePlaces(database), moving, recovery.recover),
         flags=flags,
         flips=_flip_rooms(tree, storage, replication, flips, database, duck, clock, faults),
+        adopting=Adopting(tree, made, protocol),
         foreign=Foreign(tree, ledger, made, protocol, recovery),
         recovery=recovery,
         retention=retention,

@@ -13,6 +13,7 @@ from lakeward.migration.moves.sweep import Sweep
 from lakeward.migration.stage import Rooms as FlipRooms
 from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.service import Pipelines
+from lakeward.storage.adopting import Adopting
 from lakeward.storage.facade import Storage
 from lakeward.storage.foreign import Foreign
 from lakeward.storage.moving import Moving
@@ -38,6 +39,7 @@ class Parts:
     moves: Sweep
     flags: Flags
     flips: FlipRooms
+    adopting: Adopting
     foreign: Foreign
     recovery: Recovery
     retention: Retention

@@ -28,6 +28,7 @@ from lakeward.types.logical import LogicalType
 from lakeward.types.partitioning import declare_partitions
 from lakeward.types.schema import Schema
 from lakeward.wiring.actor import actor
+from lakeward.wiring.adoption import Adoption
 from lakeward.wiring.dataset import Dataset, Rooms
 from lakeward.wiring.declaring import Declaration, declare
 from lakeward.wiring.flipping import bulk_flip
@@ -57,6 +58,7 @@ class Workspace(TreeOfNames):
         self.moving = parts.moving
         self.moves = parts.moves
         self.flags = parts.flags
+        self.adopting = Adoption(parts.adopting)
         self._flips = parts.flips
         self.comparisons = Comparisons(parts.flips, actor)
         self.recovery = parts.recovery
@@ -123,8 +125,10 @@ class Workspace(TreeOfNames):
         """
         schema = Schema.declare(columns, primary_key, name)
         parts = declare_partitions(partition_by, schema, name)
-        where = {"mode": self.storage.flags.mode_of_new("ingest.api")} if arm is None else {"arm": arm}
-        made = self.tree.create_dataset(name, schema, actor=actor(), partition_by=parts, **where)
+        mode = self.storage.flags.mode_of_new("ingest.api") if arm is None else None
+        made = self.tree.create_dataset(
+            name, schema, arm=arm or "postgres", actor=actor(), partition_by=parts, mode=mode
+        )
         return Dataset(self._rooms, made)
 
     def dataset(self, name: str) -> Dataset:

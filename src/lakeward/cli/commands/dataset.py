@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from lakeward.cli.commands import (
+    dataset_adopt,
     dataset_changes,
     dataset_copy,
     dataset_create,
@@ -35,6 +36,7 @@ def register(app: typer.Typer) -> None:
         dataset_import,
         dataset_export,
         dataset_copy,
+        dataset_adopt,
         dataset_names,
     ):
         module.register(group)

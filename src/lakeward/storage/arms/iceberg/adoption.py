@@ -20,6 +20,7 @@ from lakeward.storage.arms.iceberg.foreign_rows import ForeignRows, Numbering
 from lakeward.storage.arms.iceberg.scans import files_of
 from lakeward.storage.arms.iceberg.stores import store_of
 from lakeward.storage.arms.iceberg.tables import VERSION_PROPERTY, Tables
+from lakeward.storage.arms.iceberg.unnumbered import with_identity_columns
 from lakeward.storage.table import TableRef
 
 WriteRows = Callable[[WriteTask, Table, int, Iterable[pa.RecordBatch], int], tuple[int, int]]
@@ -157,6 +158,7 @@ class Adoption:
             return adopted
         task.check()
         numbering = Numbering(survey.next_row_id, survey.next_row_index, transaction.opened_at, transaction.version)
+        loaded = with_identity_columns(lambda: self._tables.load(table), f"dataset {table.name}")
         rows = self._rows.renumbered(loaded, table, ours, found, numbering)
         snapshot, parent = write(task, loaded, found, rows, ours)
         return replace(

@@ -35,6 +35,7 @@ from lakeward.storage.arms.iceberg.replay import Replay
 from lakeward.storage.arms.iceberg.scans import FileScan
 from lakeward.storage.arms.iceberg.snapshots import Snapshots
 from lakeward.storage.arms.iceberg.tables import Tables
+from lakeward.storage.arms.iceberg.taking import TAKING, Taking
 from lakeward.storage.arms.iceberg.upkeep import EXPIRE_EVERY, Upkeep, removable
 from lakeward.storage.extent import Extent
 from lakeward.storage.filters import Filter
@@ -77,6 +78,7 @@ class IcebergArm(StorageArm):
         self._purger = Purger(self._tables, Purges(context.database), context.faults)
         self._target_file_bytes = context.settings.target_file_bytes
         self._snapshots = Snapshots(self._tables, self._adoption, self._target_file_bytes, context.faults)
+        self._taking = Taking(self._tables, self._adoption, self._snapshots, context.duck, self._foreign.count)
         self._retention = Retention(context.database, context.settings.retained_versions)
         self._compactor = Compactor(context.duck, context.faults)
         self._gathered: dict[int, Gathered] = {}
@@ -86,7 +88,9 @@ class IcebergArm(StorageArm):
         if task.transaction.verb in KEYED:
             return self._merge(task, batches)
         if task.policy is not None:
-            return self._compact(task, task.policy)
+            return self._compactor.run(task, task.policy, self._adoption, self._snapshots)
+        if task.transaction.verb in TAKING:
+            return self._taking.prepare(task)
         if task.adopts is not None:
             return self._adoption.adopt(task, task.adopts, self._snapshots.write_adopted)
         task, loaded, parent = self._adoption.open(task)
@@ -273,21 +277,6 @@ class IcebergArm(StorageArm):
         """Drop the namespace of that name, if nothing is in it."""
         return drop_if_empty(self._tables.catalog, slugs)
 
-    def _compact(self, task: WriteTask, policy: CompactionPolicy) -> Prepared | NothingToWrite:
-        """Rewrite files of the head, if the arm holds that."""
-        if task.parent is None or task.parent.version != task.transaction.parent_version:
-            return NothingToWrite()
-        task, loaded, parent = self._adoption.open(task)
-        work = self._compactor.look(loaded, task.table, parent, policy)
-        if work is None:
-            return NothingToWrite()
-        files, rows = self._compactor.rewrite(loaded, task.table, work, task.transaction.version, task.check)
-        try:
-            snapshot, start = self._snapshots.commit(task, loaded, parent, work.change(files))
-        except ParentMoved:
-            return NothingToWrite()  # another engine has just compacted it
-        return work.prepared(task.transaction, rows, snapshot, start)
-
     def gathered(self, dataset_id: int) -> Gathered | None:
         """Return the numbers of files that the newest snapshot says it has."""
         return self._gathered.get(dataset_id)
@@ -328,7 +317,7 @@ class IcebergArm(StorageArm):
 
     def receiver(self) -> Receiver:
         """Look ahead with what writes here."""
-        return IcebergReceiver(self._tables, self._abilities)
+        return IcebergReceiver(self._tables, self._abilities, self._duck)
 
     # Another engine's commits ----------------------------------------------------------------------------------------
 

@@ -24,12 +24,15 @@ from pyiceberg.types import LongType
 from lakeward.clock import Faults
 from lakeward.control.records import Counts, OpenTransaction
 from lakeward.errors import CatalogError
-from lakeward.storage.arm import Prepared
+from lakeward.storage.arm import NothingToWrite, Prepared, WriteTask
+from lakeward.storage.arms.iceberg.adoption import Adoption
 from lakeward.storage.arms.iceberg.compaction_choice import Bin, DataFileFacts, bytes_of, choose, live_rows_of
 from lakeward.storage.arms.iceberg.deletes import referenced_path
 from lakeward.storage.arms.iceberg.files import RollingWriter
+from lakeward.storage.arms.iceberg.producers import ParentMoved
 from lakeward.storage.arms.iceberg.rewrites import Rewrites
 from lakeward.storage.arms.iceberg.scans import FileScan, as_written, live_rows
+from lakeward.storage.arms.iceberg.snapshots import Snapshots
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.duck import Duck
 from lakeward.storage.extent import Extent
@@ -101,6 +104,23 @@ class Compactor:
     def __init__(self, duck: Duck, faults: Faults) -> None:
         self._duck = duck
         self._faults = faults
+
+    def run(
+        self, task: WriteTask, policy: CompactionPolicy, adoption: Adoption, snapshots: Snapshots
+    ) -> Prepared | NothingToWrite:
+        """Rewrite files of the head into a version, if the arm holds that and there is something to rewrite."""
+        if task.parent is None or task.parent.version != task.transaction.parent_version:
+            return NothingToWrite()
+        task, loaded, parent = adoption.open(task)
+        work = self.look(loaded, task.table, parent, policy)
+        if work is None:
+            return NothingToWrite()
+        files, rows = self.rewrite(loaded, task.table, work, task.transaction.version, task.check)
+        try:
+            snapshot, start = snapshots.commit(task, loaded, parent, work.change(files))
+        except ParentMoved:
+            return NothingToWrite()  # another engine has just compacted it
+        return work.prepared(task.transaction, rows, snapshot, start)
 
     def look(self, loaded: Table, table: TableRef, snapshot_id: int, policy: CompactionPolicy) -> Work | None:
         """Return what is to be rewritten of a snapshot; None: nothing, or it can't be."""

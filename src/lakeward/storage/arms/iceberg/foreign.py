@@ -16,6 +16,7 @@ from lakeward.errors import ColumnMismatch, DataError, Diverged
 from lakeward.storage.arms.iceberg.scans import schema_of
 from lakeward.storage.foreign_head import ForeignHead
 from lakeward.storage.table import TableRef
+from lakeward.types.schema import IDENTITY_COLUMNS
 
 
 def head_of(loaded: Table, ours: int | None, written_with: int | None = None) -> ForeignHead | None:
@@ -106,6 +107,11 @@ def _changed_columns(loaded: Table, ours: int | None) -> str | None:
     before, now = _columns(schema_of(loaded, snapshot)), _columns(loaded.schema())
     if before == now:
         return None
+    # Identity columns that rows had none of before are ours to add.
+    if not any(name in IDENTITY_COLUMNS for _, name, *_ in before):
+        now = {each for each in now if each[1] not in IDENTITY_COLUMNS}
+        if before == now:
+            return None
     changed = [name for _, name, *_ in (*sorted(before - now), *sorted(now - before))]
     return (
         f"another engine has changed columns of its Iceberg table: {', '.join(dict.fromkeys(changed)) or 'their order'}"

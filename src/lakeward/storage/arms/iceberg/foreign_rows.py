@@ -15,8 +15,9 @@ from pyiceberg.table import Table
 from lakeward.errors import DataError
 from lakeward.storage.arm import Scan
 from lakeward.storage.arms.iceberg.foreign import descends, has_columns_of_table
-from lakeward.storage.arms.iceberg.scans import FileScan, plan
+from lakeward.storage.arms.iceberg.scans import FileScan, as_written, plan
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
+from lakeward.storage.arms.iceberg.unnumbered import lacks_identity
 from lakeward.storage.duck import Duck
 from lakeward.storage.filters import quote_identifier, quote_list
 from lakeward.storage.foreign_head import ForeignHead, Survey
@@ -52,7 +53,7 @@ class ForeignRows:
         whole = _with_identity(table.schema)
         pair = (head.snapshot, ours)
         try:
-            if len({self._count(loaded, table, each) for each in pair}) > 1:
+            if len({self.count(loaded, table, each) for each in pair}) > 1:
                 return None
             if len({self._digest(loaded, table, each, whole) for each in pair}) > 1:
                 return None
@@ -80,7 +81,7 @@ class ForeignRows:
         Raises:
             DataError: the foreign snapshot can't be read.
         """
-        held = self._count(loaded, table, ours)
+        held = self.count(loaded, table, ours)
         classified = self._classified(loaded, table, ours, theirs)
         if classified is None:
             return Survey(0, 0, 0, 0, held, 0, 0, 0, 0, not has_columns_of_table(loaded, theirs), *next_ids)
@@ -96,6 +97,9 @@ class ForeignRows:
         rows, added, updated, unchanged, nulls, repeated, beyond, unstamped, last_id, last_index = (
             each or 0 for each in row
         )
+        if lacks_identity(as_written(loaded, theirs).schema()):
+            # What they are numbered by when they are read holds for this snapshot, and not for the next one.
+            nulls = rows
         return Survey(
             rows=rows,
             added=added,
@@ -157,7 +161,8 @@ class ForeignRows:
         )
         return FileScan(sql, found.store, {**found.tables, **(mine.tables if mine is not None else {})})
 
-    def _count(self, loaded: Table, table: TableRef, snapshot: int) -> int:
+    def count(self, loaded: Table, table: TableRef, snapshot: int) -> int:
+        """Return how many rows a snapshot has."""
         found = self._scan(loaded, table, snapshot, Schema(()), "deleted_rows")
         return 0 if found is None else self._one(f"SELECT count(*) FROM ({found.sql})", found)[0]
 

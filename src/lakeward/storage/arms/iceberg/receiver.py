@@ -14,8 +14,11 @@ from lakeward.errors import LakewardError
 from lakeward.storage.arms.iceberg.abilities import Abilities
 from lakeward.storage.arms.iceberg.columns import TableColumns
 from lakeward.storage.arms.iceberg.data_file import writer_options
+from lakeward.storage.arms.iceberg.existing_tables import ExistingTables
 from lakeward.storage.arms.iceberg.other_names import other_names
 from lakeward.storage.arms.iceberg.tables import Tables, physical_schema
+from lakeward.storage.duck import Duck
+from lakeward.storage.existing import ExistingTable
 from lakeward.storage.receiving import Ability, Receiver
 from lakeward.storage.table import TableRef
 
@@ -29,10 +32,12 @@ class IcebergReceiver(Receiver):
     Args:
         tables: finds the dataset's table, if it has one.
         abilities: what the catalog can do.
+        duck: reads rows.
     """
 
-    def __init__(self, tables: Tables, abilities: Abilities) -> None:
+    def __init__(self, tables: Tables, abilities: Abilities, duck: Duck) -> None:
         self._tables = tables
+        self._existing = ExistingTables(tables, duck)
         self._abilities = abilities
 
     def column_types(self, table: TableRef) -> dict[str, str]:
@@ -53,6 +58,14 @@ class IcebergReceiver(Receiver):
     def second_names(self, tables: Sequence[TableRef]) -> dict[str, list[TableIdentifier]]:
         """Look wherever a table may have been."""
         return other_names(self._tables, tables)
+
+    def existing(self, identifier: TableIdentifier, roots: Sequence[str]) -> ExistingTable:
+        """Look in the catalog."""
+        return self._existing.find(identifier, roots)
+
+    def check_rows(self, table: TableRef, snapshot_id: int | None) -> int:
+        """Read the key columns in DuckDB."""
+        return self._existing.check_rows(table, snapshot_id)
 
     def rehearse(self, table: TableRef, rows: pa.RecordBatch) -> None:
         """Write a Parquet file in memory."""

@@ -25,6 +25,7 @@ from lakeward.storage.arms.iceberg.deletes import FILE_SHIFT, deleted_places
 from lakeward.storage.arms.iceberg.file_names import file_schema, type_in_files, under_table_names
 from lakeward.storage.arms.iceberg.known_files import KnownFiles
 from lakeward.storage.arms.iceberg.stores import Store, store_of
+from lakeward.storage.arms.iceberg.unnumbered import Unnumbered, lacks_identity
 from lakeward.storage.filters import quote_identifier
 from lakeward.types.logical import LogicalType, StructType
 from lakeward.types.schema import CREATED_AT, FLOAT_KINDS, IDENTITY_COLUMNS, VERSION, Schema
@@ -70,7 +71,9 @@ def plan(
         scan: its `since` and `where` leave out files whose bounds exclude them; rows are not filtered here.
         deletes: what to call the table of deleted rows, if there are any.
     """
-    table, tasks = files_of(table, snapshot_id, _file_filter(scan))
+    # Rows without identity columns are all of one version.
+    since = None if lacks_identity(as_written(table, snapshot_id).schema()) else scan.since
+    table, tasks = files_of(table, snapshot_id, _file_filter(scan, since))
     return live_rows(table, tasks, schema, columns, deletes=deletes) if tasks else None
 
 
@@ -85,6 +88,9 @@ def files_of(
         wanted: files whose bounds exclude it are left out.
     """
     table = as_written(table, snapshot_id)
+    snapshot = table.metadata.snapshot_by_id(snapshot_id)
+    if snapshot is not None and lacks_identity(table.schema()):
+        table = Unnumbered.of(table, snapshot)
     if wanted is not None and wanted != AlwaysTrue():
         return table, list(table.scan(row_filter=wanted, snapshot_id=snapshot_id).plan_files())
     known = (table.metadata.table_uuid, snapshot_id)
@@ -169,14 +175,21 @@ def select_rows(
         rows: how many the files have; DuckDB orders joins by it, and without it guesses from the files' sizes.
     """
     written, wanted = file_schema(table.schema()), set(columns)
-    read = [_column(table, schema, name, written) for name in [*schema.names, *IDENTITY_COLUMNS] if name in wanted]
+    names = [name for name in [*schema.names, *IDENTITY_COLUMNS] if name in wanted]
+    made: list[str] = []
+    if isinstance(table, Unnumbered):
+        made = [name for name in names if name in IDENTITY_COLUMNS]
+        # DuckDB wants a column to read, also where only places are asked for.
+        names = [name for name in names if name not in made] or list(schema.names[:1])
+        more = [*(f"{table.expression(name, files)} AS {name}" for name in made), *more]
+    read = [_column(table, schema, name, written) for name in names]
     store = store_of(table)
     paths = ", ".join(_literal(store.duckdb_path(path)) for path in files)
     # Directories like `region=EU` say nothing that the files do not.
     options = f"schema = MAP {{{', '.join(column.entry for column in read)}}}, hive_partitioning = false"
-    options += ", filename = true, file_row_number = true" if joins else ""
+    options += ", filename = true, file_row_number = true" if joins or made else ""
     options += f", explicit_cardinality = {rows}" if rows else ""
-    select = ", ".join([*(column.expression for column in read), *more])
+    select = ", ".join([*(column.expression for column in read if column.name in wanted), *more])
     return f"SELECT {select} FROM read_parquet([{paths}], {options}) AS t {joins}"
 
 
@@ -196,13 +209,13 @@ def as_written(table: Table, snapshot_id: int) -> Table:
     return Table(table.name(), metadata, table.metadata_location, table.io, table.catalog, table.config)
 
 
-def _file_filter(scan: Scan) -> BooleanExpression:
+def _file_filter(scan: Scan, since: int | None) -> BooleanExpression:
     parts: list[BooleanExpression] = [
         _COMPARISONS[conjunct.operator](conjunct.column, conjunct.value)
         for conjunct in (scan.where.conjuncts if scan.where else ())
     ]
-    if scan.since is not None:
-        parts.append(_COMPARISONS[">"](VERSION, scan.since))
+    if since is not None:
+        parts.append(_COMPARISONS[">"](VERSION, since))
     result: BooleanExpression = AlwaysTrue()
     for part in parts:
         result = And(result, part)
@@ -213,6 +226,7 @@ def _file_filter(scan: Scan) -> BooleanExpression:
 class _Column:
     """How a column is read: its entry in DuckDB's map from field ids, and what makes the table's column of that."""
 
+    name: str
     entry: str
     expression: str
 
@@ -230,7 +244,7 @@ def _column(table: Table, schema: Schema, name: str, written: IcebergSchema) -> 
     # Under names of ours, so that no column is taken for DuckDB's own `filename` or `file_row_number`.
     # A file without the field reads as null.
     entry = f"{field_id}: {{name: 'c{field_id}', type: {_literal(kind)}, default_value: NULL}}"
-    return _Column(entry, f"{expression} AS {quote_identifier(name)}")
+    return _Column(name, entry, f"{expression} AS {quote_identifier(name)}")
 
 
 def _unpruned(expression: str, type_: LogicalType) -> str:

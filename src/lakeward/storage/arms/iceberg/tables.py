@@ -142,7 +142,9 @@ class Tables:
             with catalog_errors("the Iceberg catalog"):
                 found = self.catalog.load_each([table.identifier.parts for table in tables])
         return [
-            self._known(table, each) if each is not None and self.owns(table, each) else self.load(table)
+            self._known(each, f"dataset {table.name}")
+            if each is not None and self.owns(table, each)
+            else self.load(table)
             for table, each in zip(tables, found, strict=True)
         ]
 
@@ -164,7 +166,16 @@ class Tables:
 
     def at(self, table: TableRef, identifier: TableIdentifier) -> Table | None:
         """Load the table of that name, whosever it is; None: there is none."""
-        with catalog_errors(f"dataset {table.name}"):
+        return self.named(identifier, f"dataset {table.name}")
+
+    def named(self, identifier: TableIdentifier, what: str) -> Table | None:
+        """Load the table of that name, whosever it is; None: there is none.
+
+        Args:
+            identifier: its name.
+            what: names it in errors, the dataset's or its own.
+        """
+        with catalog_errors(what):
             try:
                 try:
                     found = self.catalog.load_table(identifier.parts)
@@ -173,12 +184,12 @@ class Tables:
                     found = self.catalog.load_table(identifier.parts)
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
-            return self._known(table, found)
+            return self._known(found, what)
 
     @staticmethod
-    def _known(table: TableRef, found: Table) -> Table:
-        # From here on, DuckDB reads its files by these keys, and errors name the dataset.
-        store_of(found, f"dataset {table.name}")
+    def _known(found: Table, what: str) -> Table:
+        # From here on, DuckDB reads its files by these keys, and errors name it so.
+        store_of(found, what)
         return found
 
     @staticmethod
