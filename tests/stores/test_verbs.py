@@ -13,11 +13,10 @@ from pyiceberg.catalog import load_catalog
 
 import lakeward
 from lakeward.compute.engines.duckdb import DuckDBEngine
-from lakeward.errors import DuplicateKey, ValueRefused
 from lakeward.storage.arm import Scan
 from lakeward.storage.arms.iceberg.scans import plan
 from lakeward.storage.table import table_ref
-from support.lakes import Lake, Tidier
+from support.lakes import SHORT, Lake, Tidier, hasty
 from support.seaweedfs import SeaweedFS
 
 COLUMNS = {"id": "long", "note": "string"}
@@ -103,15 +102,27 @@ def test_compaction_and_maintenance(lake: Lake, seaweed: SeaweedFS, tidier: Tidi
     assert held(dataset.to_arrow()) == before == read_elsewhere(lake, dataset)
 
 
-def test_what_a_first_write_left_is_removed(sql_lake: Lake, seaweed: SeaweedFS, tidier: Tidier) -> None:
-    dataset = made(sql_lake)
-    with pytest.raises(DuplicateKey):
-        dataset.write(itertools.chain(rows(range(10)).to_pylist(), rows(range(3)).to_pylist()), mode="upsert")
-    with pytest.raises(ValueRefused):
-        dataset.write([*rows(range(10)).to_pylist(), {"id": "x", "note": ""}], mode="append")
-    assert dataset.version == 0 and dataset.row_count == 0
-    dataset.write(rows(range(3)), mode="append")
-    assert held(dataset.to_arrow()) == held(rows(range(3)))
+def test_what_is_dropped_is_removed_file_by_file(lake: Lake, seaweed: SeaweedFS) -> None:
+    dataset, stays = made(lake), made(lake)
+    for each in (dataset, stays):
+        each.write(rows(range(10)), mode="append")
+        each.write(rows(range(5), "new"), mode="upsert")
+    place = dataset.locate()["iceberg"]["location"].partition("://")[2]
+    assert len(seaweed.below(place)) > 5
+    with hasty(lake, "[retention]\ndropped_days = 0\n") as workspace:
+        workspace.drop_dataset(dataset.name)
+        removed = [each.what for each in workspace.maintain(older_than=SHORT).removed]
+    assert any(place in each for each in removed)
+    assert not [path for path in seaweed.below(place) if not path.endswith(".metadata.json")]
+    assert held(stays.to_arrow()) == read_elsewhere(lake, stays)
+
+
+def test_what_the_catalogs_can_do(lake: Lake) -> None:
+    """SeaweedFS registers a table wrongly, and deletes the files of one that is dropped: only trying it tells."""
+    known = lake.workspace.storage.routing.arm("iceberg").receiver().catalog(probe=True)
+    assert known is not None and known.abilities is not None
+    rest = lake.catalog.get("type") == "rest"
+    assert (known.abilities.register_beside, known.abilities.drop_keeps_files) == (not rest, not rest)
 
 
 def test_s01_no_name_leads_out_of_the_warehouse(sql_lake: Lake) -> None:

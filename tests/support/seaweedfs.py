@@ -59,6 +59,11 @@ class SeaweedFS:
         """Say whether there is an object, given by its bucket and name."""
         return bool(self.files().get_file_info(path).is_file)
 
+    def below(self, path: str) -> list[str]:
+        """Return the objects below a place, given by its bucket and name."""
+        selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
+        return [each.path for each in self.files().get_file_info(selector) if each.is_file]
+
 
 @contextmanager
 def running(directory: Path) -> Iterator[SeaweedFS]:
