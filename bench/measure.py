@@ -1,4 +1,4 @@
-"""Measures a piece of work in a process of its own: wall seconds, and peak memory above what it had before."""
+"""Measures a piece of work in a process of its own: wall and CPU seconds, and peak memory above what it had before."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ SAMPLE_SECONDS = 0.005
 
 @dataclass(frozen=True)
 class Measured:
-    """Wall seconds, and the peak of resident memory above the baseline in MB (10^6 bytes)."""
+    """Wall seconds, the peak of resident memory above the baseline in MB (10^6 bytes), and CPU seconds.
+
+    The CPU is that of this process and, if it was named, of a Postgres server. It can be told beside other work, too.
+    """
 
     seconds: float
     peak_mb: float
+    cpu: float = 0.0
 
 
 def resident() -> int:
@@ -55,13 +59,44 @@ class Peak:
         return (self.highest - self.baseline) / 1e6
 
 
-def timed(work: Callable[[], object]) -> Measured:
-    """Run `work` here and measure it."""
+def cpu_seconds(server: int | None = None) -> float:
+    """Return the CPU seconds that this process has used, and a Postgres server and all that it has started.
+
+    Args:
+        server: the process id of the server's first process; None: there is none to count.
+    """
+    return time.process_time() + (0.0 if server is None else _of_tree(server))
+
+
+def _of_tree(parent: int) -> float:
+    total = 0
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            _, _, rest = (entry / "stat").read_text(encoding="utf-8").rpartition(")")
+        except OSError:
+            continue  # it ended in this moment; its parent counts it then
+        fields = rest.split()
+        if int(entry.name) == parent:
+            total += sum(map(int, fields[11:15]))
+        elif int(fields[1]) == parent:
+            total += sum(map(int, fields[11:13]))
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def timed(work: Callable[[], object], server: int | None = None) -> Measured:
+    """Run `work` here and measure it.
+
+    Args:
+        work: what is measured.
+        server: see `cpu_seconds`.
+    """
     with Peak() as peak:
-        started = time.perf_counter()
+        started, used = time.perf_counter(), cpu_seconds(server)
         work()
         seconds = time.perf_counter() - started
-    return Measured(seconds, peak.mb)
+    return Measured(seconds, peak.mb, cpu_seconds(server) - used)
 
 
 def in_fresh_process(work: Callable[..., dict[str, object]], *arguments: object) -> dict[str, object]:
