@@ -16,6 +16,7 @@ import pipelines
 import postgres_rows
 import small_build
 
+import moves
 import stores
 
 BENCHMARKS = (
@@ -28,6 +29,7 @@ BENCHMARKS = (
     delta,
     flip,
     models,
+    moves,
     pipelines,
     parallel,
     stores,

@@ -20,7 +20,10 @@ _COLUMNS = tuple(field.name for field in fields(Transaction) if field.name not i
 
 @dataclass(frozen=True)
 class Recoverable:
-    """An open or unpublished transaction. `held`: its owner still works on it, so that recovery leaves it alone."""
+    """An open or unpublished transaction. `held`: its owner still works on it, so that recovery leaves it alone.
+
+    `kind` is the transaction's: `move` is only ever finished.
+    """
 
     dataset: str
     version: int
@@ -28,6 +31,7 @@ class Recoverable:
     status: str
     held: bool
     owner: str | None
+    kind: str
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
@@ -77,6 +81,7 @@ class History:
                     row["status"],
                     held,
                     str(owner) if owner else None,
+                    row["kind"],
                 )
             )
         return found

@@ -8,7 +8,7 @@ ORDER BY CASE WHEN CAST(:dataset_id AS bigint) IS NULL THEN t.id ELSE t.version 
 
 -- name: recoverable
 -- What `unfinished` of the ledger looks at, without taking anything over.
-SELECT t.dataset_id, t.version, t.arm, t.status, l.owner, coalesce(l.lease_until <= clock_timestamp(), true) AS expired
+SELECT t.dataset_id, t.version, t.arm, t.kind, t.status, l.owner, coalesce(l.lease_until <= clock_timestamp(), true) AS expired
 FROM lakeward.dataset_transactions t LEFT JOIN lakeward.leases l ON l.transaction_id = t.id
 WHERE t.status = 'open' OR (t.status = 'committed' AND t.published_at IS NULL)
 ORDER BY t.dataset_id, t.version;

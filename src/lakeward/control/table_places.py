@@ -10,6 +10,7 @@ import sqlalchemy
 from lakeward.control.db import Database, Queries
 from lakeward.control.identifiers import TableIdentifier, resolve
 from lakeward.control.moves import PastMove, Relocation
+from lakeward.errors import UnknownObject
 
 QUERIES = Queries.beside(__file__)
 
@@ -80,9 +81,15 @@ class TablePlaces:
         return {row["dataset_id"]: _place(row) for row in self._database.fetch(QUERIES["places"], {"id": None})}
 
     def of(self, dataset_id: int) -> TablePlace:
-        """Return that of one dataset."""
-        (row,) = self._database.fetch(QUERIES["places"], {"id": dataset_id})
-        return _place(row)
+        """Return that of one dataset.
+
+        Raises:
+            UnknownObject: it was purged.
+        """
+        rows = self._database.fetch(QUERIES["places"], {"id": dataset_id})
+        if not rows:
+            raise UnknownObject(f"unknown dataset id {dataset_id}")
+        return _place(rows[0])
 
 
 def _place(row: sqlalchemy.RowMapping) -> TablePlace:

@@ -203,8 +203,8 @@ class Workspace(TreeOfNames):
 
     def status(self) -> list[DatasetStatus]:
         """Return where every dataset is, by name."""
-        places = self.moves.places.all()
-        return [dataset_status(record, self.replication, places[record.id]) for record in self.tree.datasets()]
+        records, places = self.tree.datasets(), self.moves.places.all()
+        return [dataset_status(each, self.replication, places[each.id]) for each in records if each.id in places]
 
     def metrics(self, days: int | None = None) -> dict[str, int]:
         """Return what this process has counted, by names as Prometheus writes them; or all, in the last `days`."""

@@ -116,7 +116,7 @@ def _again(verb: str, words: Sequence[str], plan: Path | None, limit: int | None
 def _follow(session: Session, run: Iterator[Outcome], total: int) -> list[Outcome]:
     """Let it run, and show how far it is: on a terminal by a line that changes, elsewhere by a line for each."""
     outcomes: list[Outcome] = []
-    session.progress("tables", 0, total, "datasets")
+    session.progress("moving tables", 0, total, "datasets")
     for outcome in run:
         outcomes.append(outcome)
         if outcome.reason is not None and outcome.outcome == "failed":
@@ -124,7 +124,7 @@ def _follow(session: Session, run: Iterator[Outcome], total: int) -> list[Outcom
         elif outcome.outcome == "moved" and outcome.relocation is not None and not session.progress.live:
             move = outcome.relocation
             session.say(f"{outcome.dataset}: moved from {move.source} to {move.target} ({outcome.way})")
-        session.progress("tables", len(outcomes), total, "datasets")
+        session.progress("moving tables", len(outcomes), total, "datasets")
     return outcomes
 
 

@@ -78,7 +78,8 @@ def status(
     for left in unfinished:
         what = "open" if left.status == "open" else "committed, not yet published"
         held = "held" if left.held else "its owner is gone" if left.status == "open" else "to be published again"
-        lines.append(f"{left.dataset} version {left.version} on the {left.arm} arm: {what} ({left.owner or held})")
+        of = "the move of its table" if left.kind == "move" else f"version {left.version} on the {left.arm} arm"
+        lines.append(f"{left.dataset}: {of}: {what} ({left.owner or held})")
     away = [each for each in datasets if not each.at_home]
     if away:
         lines.append(f"{counted(len(away), 'Iceberg table')} not where the dataset's name says")

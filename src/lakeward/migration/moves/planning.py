@@ -136,7 +136,9 @@ def plan_moves(
     skipped: list[Unmovable] = []
     at_home = left = 0
     for record in records:
-        place, move = places[record.id], to_home(record)
+        place, move = places.get(record.id), to_home(record)
+        if place is None:
+            continue  # purged since
         if place.version is None:
             skipped.append(Unmovable(record.name, NO_TABLE))
         elif move is None:
@@ -157,9 +159,9 @@ def plan_undo(
     moves: list[PlannedMove] = []
     refused: list[Unmovable] = []
     for record in records:
-        place = places[record.id]
-        move = move_back(place)
-        if move is None:
+        place = places.get(record.id)
+        move = move_back(place) if place is not None else None
+        if place is None or move is None:
             continue
         reason = _in_the_way(record, place, move, obstacle)
         if reason is not None:

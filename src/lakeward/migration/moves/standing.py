@@ -49,12 +49,12 @@ class MoveStatus:
 
 def standing(records: Iterable[DatasetRecord], places: Mapping[int, TablePlace]) -> MoveStatus:
     """Return where the tables of these datasets are; datasets without one are left out."""
-    found = ((record, places[record.id]) for record in records)
+    found = ((record, places.get(record.id)) for record in records)
     return MoveStatus(
         tuple(
             Standing(record.name, place, place.identifier == home(record.slugs))
             for record, place in found
-            if place.version is not None
+            if place is not None and place.version is not None
         )
     )
 

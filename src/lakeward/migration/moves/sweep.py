@@ -136,11 +136,11 @@ class Sweep:
             >>> [each.outcome for each in ws.moves.apply("main.sales")]
             ['skipped']
         """
-        places = self.places.all()
-        taken = 0
-        for record in self.choose(*words):
+        records, taken = self.choose(*words), 0
+        holding = {dataset_id for dataset_id, place in self.places.all().items() if place.version is not None}
+        for record in records:
             move = to_home(record)
-            if places[record.id].version is None:
+            if record.id not in holding:
                 yield Outcome(record.name, SKIPPED, reason=NO_TABLE)
             elif move is None:
                 yield Outcome(record.name, DONE)
