@@ -42,13 +42,13 @@ def ws(proxy: CountingProxy, tmp_path: Path) -> Iterator[lakeward.Workspace]:
 
 
 def trips(proxy: CountingProxy, work: Callable[[], object]) -> list[str]:
-    """Return the round trips of the last of three times."""
-    said: list[str] = []
+    """Return the fewest round trips of three times: a thread that listens for flags may connect during one of them."""
+    said: list[list[str]] = []
     for _ in range(3):
         proxy.take()
         work()
-        said = proxy.take()
-    return said
+        said.append(proxy.take())
+    return min(said, key=len)
 
 
 @pytest.mark.parametrize("arm", ARMS)
