@@ -24,6 +24,7 @@ from lakeward.storage.arms.iceberg.named_files import named_files
 from lakeward.storage.arms.iceberg.stores import Store, store_of
 from lakeward.storage.arms.iceberg.tables import DATASET_PROPERTY, Tables
 from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
+from lakeward.storage.arms.iceberg.unnumbered import ADOPTED_AT
 from lakeward.storage.arms.iceberg.upkeep import is_ours
 from lakeward.storage.leftovers import Leftover, PurgeTask
 from lakeward.storage.table import TableRef
@@ -182,8 +183,9 @@ class Purger:
         def attempt() -> None:
             found = self._tables.find(table)
             if found is not None:
+                ours = [name for name in (DATASET_PROPERTY, ADOPTED_AT) if name in found.properties]
                 with found.transaction() as transaction:
-                    transaction.remove_properties(DATASET_PROPERTY)
+                    transaction.remove_properties(*ours)
 
         settle(f"dataset {table.name}", attempt)
 
