@@ -139,6 +139,22 @@ def test_a_mover_that_wakes_up_late_changes_nothing(
     assert dataset.digest() == digest and unclean(workspace, [dataset.name]) == []
 
 
+def test_two_sweeps_at_once_share_the_work(workspace: lakeward.Workspace, catalog: SqlCatalog, make: Make) -> None:
+    datasets = [make(f"two.sweeps.{name}") for name in ("a", "b", "c", "d")]
+    moves = [to_its_home(dataset) for dataset in datasets]
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(outcomes, workspace, "two.sweeps") for _ in range(2)]
+        found = [outcome for each in both for outcome in each.result()]
+    assert len(found) == 8 and set(found) <= {("moved", None), ("done", None)}
+    with workspace.database.driver() as connection:
+        done = connection.execute(
+            "SELECT count(*) FROM lakeward.table_moves WHERE done_at IS NOT NULL AND dataset_id = ANY(%s)",
+            ([dataset.record.id for dataset in datasets],),
+        ).fetchone()
+    assert done == (4,) and [names_in(catalog, move) for move in moves] == [["new"]] * 4
+    assert [dataset.to_arrow().num_rows for dataset in datasets] == [2] * 4
+
+
 def test_writers_wait_and_then_write_to_the_new_place(
     workspace: lakeward.Workspace,
     catalog: SqlCatalog,

@@ -31,7 +31,8 @@ from lakeward.storage.recovery import Recovered
 
 MOVED, DONE, SKIPPED, FAILED, LEFT = "moved", "done", "skipped", "failed", "left"
 OUTCOMES = (MOVED, DONE, SKIPPED, FAILED, LEFT)
-"""`done`: the table is there already; `skipped`: there is none; `left`: it comes after the limit."""
+"""`moved`: the table was elsewhere when its turn came, and is there now; `done`: it was there already; `skipped`: there
+is none; `left`: it comes after the limit."""
 
 
 @dataclass(frozen=True)
