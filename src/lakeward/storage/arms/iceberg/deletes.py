@@ -7,9 +7,7 @@ integer, and no path is held once for each row.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import logging
 import struct
 import uuid
 from collections.abc import Sequence
@@ -23,10 +21,9 @@ from pyiceberg.io.pyarrow import _read_deletes
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import FileScanTask, Table
 
+from lakeward.storage.arms.iceberg.discarding import discard
 from lakeward.storage.arms.iceberg.stores import Store, store_of
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
-
-log = logging.getLogger("lakeward.iceberg")
 
 FILE_SHIFT = 40
 """A place is `(file << FILE_SHIFT) | position`. No data file has a trillion rows, no snapshot eight million files."""
@@ -132,22 +129,14 @@ class DeleteWriter:
                     writer.close()
                     size = stream.tell()
             except BaseException:
-                self._remove(location)
+                discard(self._table.io, self._what, [location])
                 raise
         self.files.append(_described(data, location, size, positions, writer.writer.metadata))
 
     def delete(self) -> None:
         """Delete the files: no snapshot names them, and none has been asked to. What can't be deleted stays."""
-        for file in self.files:
-            self._remove(file.file_path)
+        discard(self._table.io, self._what, [file.file_path for file in self.files])
         self.files = []
-
-    def _remove(self, location: str) -> None:
-        try:
-            with contextlib.suppress(FileNotFoundError):
-                self._table.io.delete(location)
-        except OSError as error:
-            log.warning("%s: %s was not deleted; no snapshot names it: %s", self._what, location, error)
 
 
 def _described(

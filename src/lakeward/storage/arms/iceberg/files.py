@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -18,12 +17,11 @@ from pyiceberg.table import Table
 from lakeward.errors import StorageError
 from lakeward.storage.arms.iceberg.columns import TableColumns
 from lakeward.storage.arms.iceberg.data_file import OpenDataFile, writer_options
+from lakeward.storage.arms.iceberg.discarding import discard
 from lakeward.storage.arms.iceberg.partitions import UNPARTITIONED, Partition, Partitions
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.pump import prefetched
 from lakeward.types.schema import Schema
-
-log = logging.getLogger("lakeward.iceberg")
 
 ROW_GROUP_ROWS = 262_144
 ROW_GROUP_BYTES = 128 << 20
@@ -114,11 +112,7 @@ class RollingWriter:
             written.append(file.location)
             file.abandon()
         self._open.clear()
-        for path in written:
-            try:
-                self._table.io.delete(path)
-            except OSError as error:
-                log.warning("%s: %s was not deleted; no snapshot names it: %s", self._what, path, error)
+        discard(self._table.io, self._what, written)
         self.files = []
 
     def _has_room(self, batch: pa.RecordBatch) -> bool:
