@@ -21,7 +21,9 @@ def record(name: str, rows: int = 0) -> DatasetRecord:
     route = Route("pg", "postgres", None, 1)
     schema = Schema.declare({"id": "long"})
     now = datetime.now(UTC)
-    return DatasetRecord(hash(name), uuid.uuid4(), path, slugs, schema, route, 1, rows, None, rows, rows, "ok", now)
+    return DatasetRecord(
+        hash(name), uuid.uuid4(), path, slugs, schema, route, 1, rows, None, None, rows, rows, "ok", now
+    )
 
 
 def names(records: list[DatasetRecord]) -> list[str]:
