@@ -190,6 +190,16 @@ def test_adoption_that_was_cut_short_is_repeated(workspace: lakeward.Workspace, 
     assert not workspace.dataset("main.adopted.cut").record.unnumbered
 
 
+def test_a_column_that_the_table_requires_takes_no_nulls(workspace: lakeward.Workspace, make_table: MakeTable) -> None:
+    required = Schema(iceberg.NestedField(1, "id", iceberg.LongType(), required=True))
+    table = make_table(schema=required)
+    table.append(pa.table({"id": pa.array([1], pa.int64())}, schema=required.as_arrow()))
+    dataset = adopt(workspace, table)
+    with pytest.raises(DataError, match="requires column 'id', which is null in 1 rows"):
+        dataset.write([{"id": 2}, {"id": None}])
+    assert dataset.write([{"id": 2}]).row_count == 2
+
+
 def test_a_dry_run_changes_nothing(workspace: lakeward.Workspace, make_table: MakeTable) -> None:
     table = make_table(A)
     plan = workspace.adopting.plan(name_of(table), "main.adopted.dry", ["id"], add_identity=True)

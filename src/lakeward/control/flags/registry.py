@@ -99,6 +99,7 @@ READERS: Mapping[str, Reader] = _by_name(
 
 KEEPERS = frozenset(
     {
+        "dataset.adopt",
         "dataset.copy",
         "flip.backfill",
         "flip.cancel",
@@ -112,6 +113,7 @@ KEEPERS = frozenset(
         "maintain",
         "mirror.catch_up",
         "storage.compaction",
+        "tree.drop",
     }
 )
 """What moves rows from arm to arm or rewrites them. They make no datasets, and go where they must."""

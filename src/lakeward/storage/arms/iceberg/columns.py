@@ -10,7 +10,7 @@ from pyiceberg import types as iceberg
 from pyiceberg.io.pyarrow import compute_statistics_plan, parquet_path_to_id_mapping, schema_to_pyarrow
 from pyiceberg.schema import Schema as IcebergSchema
 
-from lakeward.errors import ColumnMismatch
+from lakeward.errors import ColumnMismatch, DataError
 from lakeward.storage.arms.iceberg.file_names import file_schema
 from lakeward.types.arrow_values import flattened
 from lakeward.types.logical import DecimalType, ListType, LogicalType, StructType
@@ -55,6 +55,8 @@ class TableColumns:
         self.statistics = compute_statistics_plan(self.files, dict(properties))
         self.paths = parquet_path_to_id_mapping(self.files)
         self._sources = _sources(table, columns, what)
+        self._names = [field.name for field in table.fields]
+        self._what = what
         self._width = len(columns.columns) + len(IDENTITY_COLUMNS)
 
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -68,6 +70,15 @@ class TableColumns:
             pa.nulls(batch.num_rows, field.type) if source is None else as_type(batch.column(source), field.type)
             for source, field in zip(self._sources, self.arrow, strict=True)
         ]
+        for column, name, field in zip(columns, self._names, self.arrow, strict=True):
+            if not field.nullable and column.null_count:
+                raise DataError(
+                    f"{self._what}: its Iceberg table requires column {name!r}, which is null in {column.null_count:,} "
+                    "rows",
+                    safe="nothing was written",
+                    next_step="fill it, or let the engine that made the table make the column optional",
+                    column=name,
+                )
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
 
 

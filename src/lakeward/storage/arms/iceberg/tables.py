@@ -219,9 +219,10 @@ class Tables:
     def _create(self, table: TableRef, identifiers: Sequence[TableIdentifier]) -> Table:
         """Make a table under the first of these names that is free, parents first."""
         schema = physical_schema(table)
+        taken: TableAlreadyExistsError | None = None
         for identifier in identifiers:
             self.ensure_namespace(identifier.namespace)
-            with contextlib.suppress(TableAlreadyExistsError):
+            try:
                 return self.catalog.create_table(
                     identifier.parts,
                     schema=schema,
@@ -229,8 +230,12 @@ class Tables:
                     location=self.location(table),
                     properties={**_PROPERTIES, DATASET_PROPERTY: str(table.uid)},
                 )
+            except TableAlreadyExistsError as error:
+                taken = error
         # Of another dataset or somebody else, unless two first writes of ours met.
-        there = self.catalog.load_table(identifiers[-1].parts)
+        there = self.at(table, identifiers[-1])
+        if there is None:
+            raise CatalogError(f"dataset {table.name}: the catalog refused its table, and shows none") from taken
         self._check_owner(table, there)
         return there
 
