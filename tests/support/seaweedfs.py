@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -122,8 +123,10 @@ def _await(started: SeaweedFS, process: subprocess.Popen[bytes], log: Path) -> N
     while True:
         assert process.poll() is None and time.monotonic() < deadline, log.read_text(encoding="utf-8")[-2000:]
         try:
-            if started.files().get_file_info([BUCKET, TABLE_BUCKET])[0].type == fs.FileType.Directory:
-                return
+            with urllib.request.urlopen(f"{started.catalog}/v1/config?warehouse=s3://{TABLE_BUCKET}", timeout=10):
+                buckets = started.files().get_file_info([BUCKET, TABLE_BUCKET])
+                if all(each.type == fs.FileType.Directory for each in buckets):
+                    return
         except OSError:
             pass  # it is still starting
         time.sleep(0.05)
