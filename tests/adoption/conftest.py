@@ -13,6 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 import lakeward
+from lakeward.clock import Faults
 from lakeward.control.embedded import EmbeddedPostgres
 
 _numbers = itertools.count(1)
@@ -21,12 +22,22 @@ MakeTable = Callable[..., Table]
 
 
 @pytest.fixture(scope="session")
-def workspace(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[lakeward.Workspace]:
+def opens(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., lakeward.Workspace]:
+    """Opens the one workspace of this directory again, with faults or without."""
     root = tmp_path_factory.mktemp("adoption")
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier("adoption")))
     url = postgres.url.replace("/lakeward?", "/adoption?", 1)
-    with lakeward.open(root / "home", database_url=url, warehouse=root / "warehouse") as opened:
+
+    def opened(faults: Faults | None = None) -> lakeward.Workspace:
+        return lakeward.open(root / "home", database_url=url, warehouse=root / "warehouse", faults=faults)
+
+    return opened
+
+
+@pytest.fixture(scope="session")
+def workspace(opens: Callable[..., lakeward.Workspace]) -> Iterator[lakeward.Workspace]:
+    with opens() as opened:
         yield opened
 
 

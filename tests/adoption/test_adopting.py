@@ -27,6 +27,7 @@ from lakeward.errors import (
     UnknownObject,
     UsageError,
 )
+from lakeward.testing import raise_at
 from lakeward.types.schema import IDENTITY_COLUMNS
 
 MakeTable = Callable[..., Table]
@@ -198,6 +199,28 @@ def test_a_column_that_the_table_requires_takes_no_nulls(workspace: lakeward.Wor
     with pytest.raises(DataError, match="requires column 'id', which is null in 1 rows"):
         dataset.write([{"id": 2}, {"id": None}])
     assert dataset.write([{"id": 2}]).row_count == 2
+
+
+@pytest.mark.parametrize(
+    "point", ["intent:opened", "audit", "decide", "decide:committed", "prepare:files", "prepare:committed", "publish"]
+)
+def test_a_crash_loses_nothing(
+    opens: Callable[..., lakeward.Workspace], workspace: lakeward.Workspace, make_table: MakeTable, point: str
+) -> None:
+    """Of adopting, or of the version that writes the identity columns, whichever comes to the point first."""
+    table = make_table(A, B)
+    name = f"main.adopted.crash_{table.name()[-1]}"
+    with opens(raise_at(point, KeyboardInterrupt())) as other, pytest.raises(KeyboardInterrupt):
+        other.adopting.run(other.adopting.plan(name_of(table), name, ["id"], add_identity=True))
+    workspace.recover()
+    workspace.adopting.run(workspace.adopting.plan(name_of(table), name, ["id"]))
+    dataset = workspace.dataset(name)
+    assert content(dataset) == ROWS
+    dataset.write([{"id": 1, "note": "new"}, {"id": 6, "note": "f"}], mode="upsert")
+    assert content(dataset) == [(1, "new"), *ROWS[1:], (6, "f")]
+    assert sorted(dataset.to_arrow(identity=True)["__row_id"].to_pylist()) == list(range(6))
+    assert [each.verb for each in dataset.history() if each.status == "committed"] == ["upsert", "identify", "take"]
+    assert not dataset.record.unnumbered and dataset.verify()
 
 
 def test_a_dry_run_changes_nothing(workspace: lakeward.Workspace, make_table: MakeTable) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
 
 from lakeward.control.catalog_abilities import CatalogAbilities, KnownCatalogs
 from lakeward.storage.arms.iceberg.probing import Probe
@@ -55,7 +56,7 @@ class Abilities:
 def described(catalog: Catalog) -> str:
     """Return a catalog's name, kind and address; of the address only host and path, since the rest can hold secrets."""
     properties = catalog.properties
-    kind = properties.get("type") or type(catalog).__name__
+    kind = properties.get("type") or ("sql" if isinstance(catalog, SqlCatalog) else type(catalog).__name__)
     address = urlsplit(properties.get("uri", ""))
     host = (address.hostname or "") + (f":{address.port}" if address.port else "")
     where = f"{address.scheme}://{host}{address.path}" if address.scheme else "of its own"

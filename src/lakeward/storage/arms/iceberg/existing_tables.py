@@ -22,7 +22,7 @@ from lakeward.storage.existing import ExistingTable
 from lakeward.storage.filters import quote_identifier
 from lakeward.storage.table import TableRef
 from lakeward.types.logical import LogicalType, decimal, list_of, simple, struct_of
-from lakeward.types.schema import Column, Schema
+from lakeward.types.schema import IDENTITY_COLUMNS, Column, Schema
 
 _KINDS: dict[type[iceberg.IcebergType], str] = {
     iceberg.BooleanType: "boolean",
@@ -179,8 +179,9 @@ def _bad_key(table: TableRef, why: str) -> DataError:
 
 
 def _schema(loaded: Table, identifier: TableIdentifier) -> Schema:
-    """Return a table's columns under their own field ids."""
-    fields = loaded.schema().fields
+    """Return a table's columns under their own field ids; without those that we have added, if it is of a dataset."""
+    ours = IDENTITY_COLUMNS if DATASET_PROPERTY in loaded.properties else ()
+    fields = [field for field in loaded.schema().fields if field.name not in ours]
     types = {field.name: _logical(field.field_type, field.name, identifier) for field in fields}
     declared = Schema.declare(types, dataset=f"of {identifier}")
     ids = {field.name: field.field_id for field in fields}
