@@ -18,18 +18,23 @@ WHERE t.id = :id AND t.status = 'open' AND t.fence = :fence
 RETURNING t.committed_at;
 
 -- name: advance_head
+-- Each write to a table records where that is: one that was emptied and went may have been made anew, somewhere else.
 UPDATE lakeward.datasets
 SET head_version = :version, row_count = :row_count, digest_high = :digest_high, digest_low = :digest_low,
     next_row_id = :next_row_id, next_row_index = :next_row_index,
-    iceberg_namespace = coalesce(iceberg_namespace, CAST(:iceberg_namespace AS text[])),
-    iceberg_table = coalesce(iceberg_table, nullif(CAST(:iceberg_table AS text), slug))
+    iceberg_namespace = CASE WHEN CAST(:iceberg_table AS text) IS NULL THEN iceberg_namespace
+                             ELSE CAST(:iceberg_namespace AS text[]) END,
+    iceberg_table = CASE WHEN CAST(:iceberg_table AS text) IS NULL THEN iceberg_table
+                         ELSE nullif(CAST(:iceberg_table AS text), slug) END
 WHERE id = :dataset_id AND head_version = :parent_version;
 
 -- name: place_table
 -- Of a transaction that makes no version: the head stays.
 UPDATE lakeward.datasets
-SET iceberg_namespace = coalesce(iceberg_namespace, CAST(:iceberg_namespace AS text[])),
-    iceberg_table = coalesce(iceberg_table, nullif(CAST(:iceberg_table AS text), slug))
+SET iceberg_namespace = CASE WHEN CAST(:iceberg_table AS text) IS NULL THEN iceberg_namespace
+                             ELSE CAST(:iceberg_namespace AS text[]) END,
+    iceberg_table = CASE WHEN CAST(:iceberg_table AS text) IS NULL THEN iceberg_table
+                         ELSE nullif(CAST(:iceberg_table AS text), slug) END
 WHERE id = :dataset_id;
 
 -- name: set_route
