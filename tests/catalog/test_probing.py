@@ -36,8 +36,7 @@ def server(tmp_path: Path) -> Iterator[RestCatalogServer]:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (trouble, probing):
-        monkeypatch.setattr(module, "PAUSES", (0.001, 0.002, 0.004))
+    monkeypatch.setattr(trouble, "PAUSES", (0.001, 0.002, 0.004))
 
 
 def probe(url: str, root: Path) -> CatalogAbilities:

@@ -26,9 +26,10 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 
 from lakeward.control.catalog_abilities import CatalogAbilities
+from lakeward.errors import CatalogError
 from lakeward.storage.arms.iceberg.stores import Store
 from lakeward.storage.arms.iceberg.stores.local_store import is_local, local_path
-from lakeward.storage.arms.iceberg.trouble import PAUSES, catalog_errors, is_of_catalog, settle
+from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
 
 _ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
 _PROPERTIES = {"format-version": "2", "gc.enabled": "false"}
@@ -254,17 +255,16 @@ class Probe:
 
 def _done(act: Callable[[], object]) -> bool:
     """Do it, several times if need be; False: the catalog or the store does not let us."""
-    for _ in range(len(PAUSES)):
-        try:
+
+    def attempt() -> None:
+        with contextlib.suppress(FileNotFoundError):
             act()
-        except FileNotFoundError:
-            return True
-        except Exception as error:
-            if not (is_of_catalog(error) or isinstance(error, OSError)):
-                raise
-            continue
-        return True
-    return False
+
+    try:
+        settle(_WHAT, attempt)
+    except CatalogError:
+        return False
+    return True
 
 
 def _is_refusal(error: BaseException) -> bool:
