@@ -65,23 +65,21 @@ def test_fifty_are_swept_with_a_kill_in_the_middle(
     with Poller(looks, 0.05) as reader:
         killed = process(*sweep)
         assert killed.stdout is not None
-        for _ in range(rng.randrange(5, 40)):
+        for _ in range(rng.randrange(5, 30)):
             assert ": moved from datasets." in killed.stdout.readline()
         killed.send_signal(signal.SIGKILL)
         killed.communicate()
+        assert killed.returncode == -signal.SIGKILL
         names = [names_in(catalog, moves[dataset.name]) for dataset in datasets]
-        assert ["new"] in names and ["old"] in names and all(len(each) == 1 for each in names)
+        assert names.count(["new"]) >= 5 and all(len(each) == 1 for each in names)
         resumed = process(*sweep, "--output", "json")
         document = json.loads(resumed.communicate()[0])
         assert resumed.returncode == 0
     assert set(reader.seen) == {2} and len(reader.seen) > 20
     assert (document["moved"] + document["done"], document["failed"]) == (50, 0)
-    assert document["done"] >= 5 and document["moved"] >= 9
-    assert document["namespaces"]["after"] == {
-        **{name: count for name, count in document["namespaces"]["after"].items() if name != "datasets"},
-        "fifty.north": 25,
-        "fifty.south": 25,
-    }
+    assert document["done"] >= 5
+    after = document["namespaces"]["after"]
+    assert (after["fifty.north"], after["fifty.south"]) == (25, 25)
     for dataset in datasets:
         assert names_in(catalog, moves[dataset.name]) == ["new"]
         assert (dataset.digest(), writes(dataset), warehouse_files(dataset)) == before[dataset.name]
