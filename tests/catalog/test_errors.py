@@ -128,6 +128,10 @@ def test_an_address_s_password_is_not_in_the_error(scene: Scene) -> None:
     with pytest.raises(CatalogError) as caught, catalog_errors("the Iceberg catalog"):
         open_catalog("mine", {"type": "rest", "uri": uri})
     assert "hunter2" not in str(caught.value)
+    # PyIceberg repeats the address of a kind that it does not know.
+    with pytest.raises(SettingsError, match="mysql://…") as wrong:
+        open_catalog("mine", {"uri": "mysql://someone:hunter2@host/catalog"})
+    assert "hunter2" not in str(wrong.value) and wrong.value.__suppress_context__
 
 
 @pytest.mark.parametrize("properties", [{"type": "nonsense"}, {"type": "rest"}, {"uri": "gopher://x"}], ids=json.dumps)

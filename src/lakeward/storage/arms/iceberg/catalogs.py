@@ -7,6 +7,7 @@ write that was sent is never sent again below our own protocol, which looks firs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -44,6 +45,10 @@ READ_RETRIES = Retry(
 """For GET and HEAD. Failed connects are tried again for every method: nothing was sent."""
 
 
+_ADDRESS = re.compile(r"(\w[\w+.-]*://)\S*")
+"""An address, which may have a password in it."""
+
+
 def names_catalog(properties: Mapping[str, str]) -> bool:
     """Say whether properties are those of a catalog, and not only of the store that our own one keeps its tables in."""
     return not properties.keys().isdisjoint({"name", "type", "uri", "py-catalog-impl"})
@@ -65,11 +70,12 @@ def open_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     except (ValueError, ImportError) as error:
         if isinstance(error, requests.RequestException | pydantic.ValidationError):
             raise  # the catalog's answer is wrong, not what we asked
+        why = _ADDRESS.sub(r"\1…", str(error))
         raise SettingsError(
-            f"the Iceberg catalog can't be opened: {error}",
+            f"the Iceberg catalog can't be opened: {why}",
             next_step="correct `catalog` in lakeward.toml, or LAKEWARD_CATALOG__…",
             setting="catalog",
-        ) from error
+        ) from None
 
 
 class PatientRestCatalog(RestCatalog):
