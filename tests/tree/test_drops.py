@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 import lakeward
+from lakeward.control.flips import Flips
+from lakeward.control.proofs import Proofs
 from lakeward.errors import ConflictError, DroppedObject, NameTaken, UnknownObject, UsageError
+from lakeward.testing import AtStep
 from lakeward.types.digest import Digest
 from support.crashes import Driver, unclean
 from support.ledger import rows
@@ -210,3 +213,31 @@ def test_who_made_something_in_it_meanwhile_keeps_it(
     assert ws.dataset(f"{place}.new").version == 0 and ws.dataset(f"{place}.orders").version == 2
     open_ = "SELECT count(*) FROM lakeward.dataset_transactions WHERE status = 'open'"
     assert rows(ws.database, open_) == [(0,)]
+
+
+def test_a_copy_that_began_to_count_while_its_dataset_was_dropped_keeps_nobody_from_recovering(
+    ws: lakeward.Workspace, dataset: MakeDataset, tree_url: str, tree_root: Path, warehouse: Path
+) -> None:
+    """It was compared while the slot was held, and the process that did it was killed before it was published."""
+    made = dataset("postgres")
+    ws.flip(made.name).run("iceberg", until="backfill")
+    flip = Flips(ws.database)
+    flip.end(flip.active(made.record.id), "cancelled")
+    proofs = Proofs(ws.database)
+
+    def prove() -> None:
+        held = proofs.unproved(made.record.id, "iceberg")
+        assert held is not None and proofs.prove(made.record.id, "iceberg", held)
+
+    with lakeward.open(
+        tree_root / "home",
+        database_url=tree_url,
+        warehouse=warehouse,
+        settings_file=tree_root / "lakeward.toml",
+        faults=AtStep("drop:opened", prove),
+    ) as other:
+        other.drop_dataset(made.name)
+    ws.recover()
+    ws.undrop_dataset(made.name)
+    assert unclean(ws, [made.name]) == []
+    assert ws.dataset(made.name).verify()

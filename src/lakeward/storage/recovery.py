@@ -110,7 +110,7 @@ class Recovery:
             CatalogError: the catalog did not answer; recovery publishes later.
         """
         # As it is now: the decide of a first version has persisted where its table is.
-        table = table_ref(self._tree.by_id(dataset_id))
+        table = table_ref(self._tree.by_id(dataset_id, dropped=True))
         held = {arm: self._ledger.arm_version(dataset_id, arm, version) for arm in arms}
         places = {arm: (table, place) for arm, place in held.items() if place is not None}
         assert places, "decide records where the arm holds the version"
@@ -124,7 +124,7 @@ class Recovery:
             try:
                 self._arms[arm].publish(table, held)
             except Diverged:
-                if arm == self._tree.by_id(dataset_id).route.primary_arm:
+                if arm == self._tree.by_id(dataset_id, dropped=True).route.primary_arm:
                     self._divergence.mark(dataset_id, transaction_id)
                 else:
                     # A mirror, or a copy: it falls behind until its table is restored, and no writer waits for that.
