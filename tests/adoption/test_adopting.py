@@ -67,7 +67,8 @@ def test_it_is_read_at_once_and_nothing_is_copied(workspace: lakeward.Workspace,
     assert files(table) == before and table.current_snapshot() == head
     assert table.properties["lakeward.dataset"] == str(dataset.record.uid)
     assert table.properties["gc.enabled"] == "false"
-    assert workspace.maintain(older_than=60).removed == [] and files(table) == before
+    report = workspace.maintain(dataset.name, older_than=60)
+    assert (report.removed, report.compacted, report.failures) == ([], [], []) and files(table) == before
 
 
 def test_rows_have_an_identity_before_they_have_identity_columns(
@@ -286,3 +287,16 @@ def test_what_can_not_be_adopted_is_refused(
         workspace.adopting.plan(name_of(sideways))
     allowed = workspace.adopting.plan(name_of(away), allow=[f"file://{tmp_path}"])
     assert not allowed.table.inside and allowed.name == f"main.theirs.{away.name()[-1]}"
+
+
+def test_files_outside_of_the_warehouse_are_written_to_and_never_removed(
+    workspace: lakeward.Workspace, make_table: MakeTable, tmp_path: Path
+) -> None:
+    table = make_table(A, B, location=f"file://{tmp_path}/away")
+    dataset = adopt(workspace, table, "id", allow=[f"file://{tmp_path}"])
+    before = files(table)
+    for number in range(3):
+        dataset.write([{"id": 6, "note": f"f{number}"}], mode="upsert")
+    report = workspace.maintain(dataset.name, older_than=60)
+    assert (report.removed, report.failures) == ([], []) and before <= files(table)
+    assert content(dataset) == [*ROWS, (6, "f2")] and content(dataset, version=1) == ROWS

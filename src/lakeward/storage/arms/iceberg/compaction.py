@@ -34,6 +34,7 @@ from lakeward.storage.arms.iceberg.rewrites import Rewrites
 from lakeward.storage.arms.iceberg.scans import FileScan, as_written, live_rows
 from lakeward.storage.arms.iceberg.snapshots import Snapshots
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
+from lakeward.storage.arms.iceberg.unnumbered import lacks_identity
 from lakeward.storage.duck import Duck
 from lakeward.storage.extent import Extent
 from lakeward.storage.filters import quote_list
@@ -125,6 +126,8 @@ class Compactor:
     def look(self, loaded: Table, table: TableRef, snapshot_id: int, policy: CompactionPolicy) -> Work | None:
         """Return what is to be rewritten of a snapshot; None: nothing, or it can't be."""
         with catalog_errors(f"dataset {table.name}"):
+            if lacks_identity(as_written(loaded, snapshot_id).schema()):
+                return None  # its first write will write all rows anew
             head = _head(loaded, table, snapshot_id)
             if head is None:
                 return None
