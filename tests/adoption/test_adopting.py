@@ -151,9 +151,11 @@ def test_it_moves_and_flips_as_any_other(workspace: lakeward.Workspace, make_tab
     record = dataset.record
     workspace.moving.move(record, Relocation(record.identifier, home(record.slugs)))
     assert dataset.record.identifier == home(record.slugs) and content(dataset) == ROWS
-    dataset.copy_to("postgres")
-    assert dataset.to_arrow(arm="postgres", identity=True).num_rows == 5
     assert dataset.locate()["iceberg"]["location"] == table.location()
+    workspace.flip(dataset.name).run(to="postgres")
+    dataset.write([{"id": 1, "note": "new"}], mode="upsert")
+    assert dataset.arm == "postgres" and content(dataset) == [(1, "new"), *ROWS[1:]]
+    assert content(dataset, arm="iceberg") == content(dataset) and dataset.verify()
 
 
 def test_what_the_other_engine_writes_later_is_seen(workspace: lakeward.Workspace, make_table: MakeTable) -> None:

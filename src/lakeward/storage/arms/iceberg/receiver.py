@@ -17,6 +17,7 @@ from lakeward.storage.arms.iceberg.data_file import writer_options
 from lakeward.storage.arms.iceberg.existing_tables import ExistingTables
 from lakeward.storage.arms.iceberg.other_names import other_names
 from lakeward.storage.arms.iceberg.tables import Tables, physical_schema
+from lakeward.storage.arms.iceberg.unnumbered import as_first_written
 from lakeward.storage.duck import Duck
 from lakeward.storage.existing import ExistingTable
 from lakeward.storage.receiving import Ability, Receiver
@@ -76,7 +77,7 @@ class IcebergReceiver(Receiver):
 
     def _columns(self, table: TableRef) -> tuple[IcebergSchema, TableColumns]:
         found = self._tables.find(table)
-        schema = found.schema() if found is not None else physical_schema(table)
+        schema = as_first_written(found.schema()) if found is not None else physical_schema(table)
         properties = found.properties if found is not None else {}
         return schema, TableColumns(schema, table.schema, f"dataset {table.name}", properties)
 

@@ -14,7 +14,7 @@ from typing import Any
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.types import IcebergType, LongType, TimestamptzType
+from pyiceberg.types import IcebergType, LongType, NestedField, TimestamptzType
 
 from lakeward.storage.arms.iceberg.trouble import settle
 from lakeward.types.schema import CREATED_AT, IDENTITY_COLUMNS, ROW_ID, ROW_INDEX
@@ -68,6 +68,17 @@ def lacks_identity(schema: Schema) -> bool:
     return not any(field.name in IDENTITY_COLUMNS for field in schema.fields)
 
 
+def as_first_written(schema: Schema) -> Schema:
+    """Return a table's columns as they will be when its dataset is first written: with the identity columns."""
+    if not lacks_identity(schema):
+        return schema
+    added = [
+        NestedField(schema.highest_field_id + number, name, _kind(name), required=False)
+        for number, name in enumerate(IDENTITY_COLUMNS, start=1)
+    ]
+    return Schema(*schema.fields, *added, schema_id=schema.schema_id)
+
+
 def with_identity_columns(load: Any, what: str) -> Table:
     """Add the identity columns to a table where they are missing, in one commit of its metadata; return it.
 
@@ -83,12 +94,15 @@ def with_identity_columns(load: Any, what: str) -> Table:
         if lacks_identity(loaded.schema()):
             with loaded.update_schema() as update:
                 for name in IDENTITY_COLUMNS:
-                    kind: IcebergType = TimestamptzType() if name == CREATED_AT else LongType()
-                    update.add_column(name, kind)
+                    update.add_column(name, _kind(name))
             loaded = load()
         return loaded
 
     return settle(what, attempt)
+
+
+def _kind(name: str) -> IcebergType:
+    return TimestamptzType() if name == CREATED_AT else LongType()
 
 
 def _files(snapshot: Snapshot, io: Any) -> list[tuple[int, str, int]]:
