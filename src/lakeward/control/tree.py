@@ -27,7 +27,7 @@ from lakeward.control.objects import (
     parse_path,
 )
 from lakeward.control.routes import ARM_MODES, ARMS_OF, Route
-from lakeward.errors import NameTaken, UnknownObject
+from lakeward.errors import ConflictError, NameTaken, UnknownObject
 from lakeward.types.schema import Schema
 
 QUERIES = Queries.beside(__file__)
@@ -225,6 +225,7 @@ class Tree:
             NameTaken: a dataset of that name, or of a twin of it, exists.
             InvalidName: the name can't be stored.
             UnknownObject: no such arm.
+            ConflictError: another dataset has that table.
         """
         path = DatasetName.parse(name) if isinstance(name, str) else name
         if arm not in ARM_MODES:
@@ -232,6 +233,8 @@ class Tree:
         mode = mode or ARM_MODES[arm]
         primary, mirror = ARMS_OF[mode]
         with self._database.transaction() as connection:
+            if adopted is not None:
+                self._check_nobodys(connection, adopted)
             catalog = self._level(connection, "catalog", self._workspace, (path.catalog,), actor)
             schema_id = self._level(connection, "schema", catalog, (path.catalog, path.schema), actor)
             dataset_id = self._insert(
@@ -251,25 +254,30 @@ class Tree:
                 QUERIES["add_route"],
                 {"dataset_id": dataset_id, "mode": mode, "primary_arm": primary, "mirror_arm": mirror},
             )
-            connection.execute(
-                QUERIES["audit"],
-                {
-                    "actor": actor,
-                    "action": "dataset.create",
-                    "subject": str(path),
-                    "before": None,
-                    "after": json.dumps(
-                        {
-                            "columns": schema.to_json(),
-                            "primary_key": list(schema.primary_key),
-                            "arm": primary,
-                            **({"mode": mode} if mirror else {}),
-                            **({"partition_by": list(partition_by)} if partition_by else {}),
-                        }
-                    ),
-                },
-            )
+            after = {
+                "columns": schema.to_json(),
+                "primary_key": list(schema.primary_key),
+                "arm": primary,
+                **({"mode": mode} if mirror else {}),
+                **({"partition_by": list(partition_by)} if partition_by else {}),
+            }
+            audit(connection, actor, "dataset.create", str(path), None, after)
         return self.by_id(dataset_id)
+
+    def _check_nobodys(self, connection: sqlalchemy.Connection, table: TableIdentifier) -> None:
+        """Refuse a table that a dataset has, or that is being adopted, and keep others from that meanwhile."""
+        key = {"workspace": self._workspace}
+        connection.execute(QUERIES["lock_workspace"], key)
+        row = connection.execute(QUERIES["adopter"], {**key, **recorded(table)}).one_or_none()
+        if row is not None:
+            name = full_name(row.path)
+            raise ConflictError(
+                f"the Iceberg table {table} belongs to dataset {name}, or is being adopted as that",
+                safe="nothing was changed",
+                next_step=f"lakeward dataset show {name}",
+                dataset=name,
+                table=str(table),
+            )
 
     def _level(
         self, connection: sqlalchemy.Connection, level: str, parent: int, path: tuple[str, ...], actor: str

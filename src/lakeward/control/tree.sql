@@ -33,16 +33,24 @@ INSERT INTO lakeward.datasets
 VALUES (:parent, :name, CAST(:columns AS jsonb), :primary_key, :partition_by, CAST(:iceberg_namespace AS text[]),
         CAST(:iceberg_table AS text), :unnumbered) ON CONFLICT DO NOTHING RETURNING id;
 
+-- name: lock_workspace
+-- Who adopts a table waits for others who do.
+SELECT id FROM lakeward.workspaces WHERE id = :workspace FOR NO KEY UPDATE;
+
+-- name: adopter
+-- The live dataset whose table that is, or is about to be.
+SELECT t.path FROM lakeward.datasets d JOIN lakeward.tree t ON t.level = 'dataset' AND t.id = d.id
+WHERE t.workspace_id = :workspace AND d.drop_id IS NULL AND coalesce(d.iceberg_table, d.slug) = :iceberg_table
+  AND d.iceberg_namespace IS NOT DISTINCT FROM CAST(:iceberg_namespace AS text[])
+  AND (d.unnumbered OR EXISTS (SELECT 1 FROM lakeward.arm_versions a WHERE a.dataset_id = d.id AND a.arm = 'iceberg'))
+LIMIT 1;
+
 -- name: numbered
 UPDATE lakeward.datasets SET unnumbered = false WHERE id = :id AND unnumbered;
 
 -- name: add_route
 INSERT INTO lakeward.routes (dataset_id, mode, primary_arm, mirror_arm)
 VALUES (:dataset_id, :mode, :primary_arm, :mirror_arm);
-
--- name: audit
-INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
-VALUES (:actor, :action, :subject, CAST(:before AS jsonb), CAST(:after AS jsonb));
 
 -- name: twin
 -- The live sibling whose name is the given one or differs only in case or Unicode form, whatever the level.
