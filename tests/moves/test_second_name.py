@@ -16,7 +16,7 @@ from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.control.moves import Relocation
 from lakeward.errors import MoveRefused
 from lakeward.storage.arms.iceberg import trouble
-from lakeward.storage.arms.iceberg.second_name import POINTS, TRIES
+from lakeward.storage.arms.iceberg.second_name import TRIES
 from lakeward.testing import raise_at
 from lakeward.testing.faults import AtStep
 from lakeward.testing.faulty_proxy import FAULTS, FaultyProxy
@@ -118,21 +118,7 @@ def test_moves_there_and_back(
     assert drops and all(each.endswith("?purgeRequested=false") for each in drops)
 
 
-@pytest.mark.parametrize("point", ["move:begun", *POINTS, "move:relocated"])
-def test_what_is_cut_short_is_finished(
-    reopen: Opens, workspace: lakeward.Workspace, server: RestCatalogServer, dataset: lakeward.Dataset, point: str
-) -> None:
-    relocation, digest, files = to_its_home(dataset), dataset.digest(), warehouse_files(dataset)
-    with reopen(raise_at(point, KeyboardInterrupt())) as other, pytest.raises(KeyboardInterrupt):
-        move(dataset, other)
-    assert dataset.digest() == digest
-    workspace.recover()
-    assert names(server, relocation) == ["new"] and dataset.record.identifier == relocation.target
-    assert dataset.digest() == digest and warehouse_files(dataset) == files
-    assert dataset.write([{"id": 3, "note": "c"}], mode="append").row_count == 3
-
-
-@pytest.mark.parametrize("fault", ["500-after", "500-before", "closed-after", "resent", "cut"])
+@pytest.mark.parametrize("fault", ["500-after", "500-before", "resent"])
 @pytest.mark.parametrize(("method", "path"), [("POST", r"/register$"), ("DELETE", r"/tables/")])
 def test_a_bad_answer_is_survived(
     workspace: lakeward.Workspace,
