@@ -51,6 +51,18 @@ CREATE TABLE lakeward.catalog_abilities (
 )
 """
 
+# Before this, a table was always called as the dataset's slug, and a move could not be told from a write.
+_NO_WAY_BACK = """
+DO $$ BEGIN
+    IF EXISTS (SELECT 1 FROM lakeward.datasets WHERE iceberg_table IS NOT NULL) THEN
+        RAISE EXCEPTION 'Iceberg tables are called otherwise than their datasets: lakeward move apply --all';
+    END IF;
+    IF EXISTS (SELECT 1 FROM lakeward.dataset_transactions WHERE kind = 'move' AND status = 'open') THEN
+        RAISE EXCEPTION 'a move is under way: lakeward ledger recover';
+    END IF;
+END $$
+"""
+
 
 def upgrade() -> None:
     """Let the new kind in, and make the columns and tables."""
@@ -59,13 +71,10 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take that back. What the ledger has of moves made no version, and goes."""
+    """Take that back, unless a table's place would be lost. What the ledger has of moves made no version, and goes."""
+    op.execute(_NO_WAY_BACK)
     op.execute("DROP TABLE lakeward.catalog_abilities")
     op.execute("DROP TABLE lakeward.table_moves")
-    op.execute(
-        "DELETE FROM lakeward.leases WHERE transaction_id IN "
-        "(SELECT id FROM lakeward.dataset_transactions WHERE kind = 'move')"
-    )
     op.execute("DELETE FROM lakeward.dataset_transactions WHERE kind = 'move'")
     op.execute("ALTER TABLE lakeward.iceberg_sync_log DROP COLUMN table_name")
     op.execute("ALTER TABLE lakeward.datasets DROP COLUMN iceberg_table")

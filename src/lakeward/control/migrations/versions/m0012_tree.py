@@ -34,12 +34,14 @@ CREATE UNIQUE INDEX {table}_name ON lakeward.{table} ({parent}, name_key) WHERE 
 CREATE UNIQUE INDEX {table}_slug ON lakeward.{table} ({parent}, slug) WHERE purged_at IS NULL;
 CREATE INDEX {table}_dropped ON lakeward.{table} (drop_id) WHERE drop_id IS NOT NULL AND purged_at IS NULL
 """
+# The slug of what can still come back stays: its table is called by it.
 _NO_MARKS = """
 DROP INDEX lakeward.{table}_dropped;
 DROP INDEX lakeward.{table}_slug;
 DROP INDEX lakeward.{table}_name;
 ALTER TABLE lakeward.{table} DISABLE TRIGGER assign_slug;
-UPDATE lakeward.{table} SET name = 'dropped ' || id, name_key = 'dropped ' || id, slug = 'dropped_' || id
+UPDATE lakeward.{table} SET name = 'dropped ' || id, name_key = 'dropped ' || id,
+    slug = CASE WHEN purged_at IS NULL THEN slug ELSE 'dropped_' || id END
 WHERE drop_id IS NOT NULL;
 ALTER TABLE lakeward.{table} ENABLE TRIGGER assign_slug;
 ALTER TABLE lakeward.{table} ADD CONSTRAINT {table}_slug UNIQUE ({parent}, slug);
