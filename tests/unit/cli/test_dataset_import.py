@@ -152,3 +152,21 @@ def test_f05_export_and_import_are_equal_in_both_formats(run: Run, opened: lakew
     assert run("dataset", "export", "a.b.c", "out.csv", "--where", "id = 1", "--select", "n,id", "--force").code == 0
     assert (place / "out.csv").read_text() == 'n,id\n"",1\n'
     assert run("dataset", "export", "a.b.c", "out.xlsx").code == 2
+
+
+def test_t07_e04_rows_of_json(run: Run, place: Path) -> None:
+    (place / "t.ndjson").write_text('{"id": 9007199254740993, "big": 12345678901234567890123, "o": {"m": 1.10}}\n')
+    (place / "more.json").write_text('[\n{"id": 1},\n{"id": "many"}\n]')
+    for arm in ("postgres", "iceberg"):
+        name = f"a.b.{arm}"
+        ran = run("dataset", "import", name, "t.ndjson", "--key", "id", "--arm", arm)
+        assert (ran.code, ran.err) == (0, "") and "1 row read = 1 row written" in ran.out
+        row = run("dataset", "preview", name, "--output", "json").document["rows"][0]
+        assert [str(row[column]) for column in ("id", "big", "o")] == [
+            "9007199254740993",
+            "12345678901234567890123",
+            '{"m": 1.1}',
+        ]
+        error = run("dataset", "import", name, "more.json", "--mode", "upsert", "--output", "json").document
+        assert (error["error"], error["fields"]["line"], error["fields"]["column"]) == ("SourceFileError", 3, "id")
+        unchanged(run, name, 1, 1)

@@ -8,16 +8,24 @@ import pytest
 
 from lakeward.errors import UnknownObject
 from lakeward.sources.connectors.csv import CsvFile
+from lakeward.sources.connectors.json import JsonFile
 from lakeward.sources.connectors.parquet import ParquetFile
 from lakeward.sources.file_formats import connector_for, file_connectors
 
 
 def test_every_connector_has_a_name_of_its_own() -> None:
-    assert file_connectors() == {"csv": CsvFile, "parquet": ParquetFile}
+    assert file_connectors() == {"csv": CsvFile, "json": JsonFile, "parquet": ParquetFile}
 
 
 @pytest.mark.parametrize(
-    ("name", "connector"), [("a.csv", CsvFile), ("A.CSV", CsvFile), ("a.csv.gz", CsvFile), ("a.b.parquet", ParquetFile)]
+    ("name", "connector"),
+    [
+        ("a.csv", CsvFile),
+        ("A.CSV", CsvFile),
+        ("a.csv.gz", CsvFile),
+        ("a.b.parquet", ParquetFile),
+        ("a.jsonl.gz", JsonFile),
+    ],
 )
 def test_the_suffix_decides(name: str, connector: type) -> None:
     assert connector_for(Path("x", name)) is connector

@@ -58,7 +58,12 @@ def import_file(
     session: Session,
     dataset: DatasetArgument,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A .csv, .csv.gz, .csv.zip or .parquet file.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A file in a known format: .csv, .ndjson, .json, .parquet …",
+            show_default=False,
+        ),
     ],
     columns: ColumnsOption = None,
     column: ColumnOption = None,
@@ -70,7 +75,7 @@ def import_file(
     encoding: EncodingOption = None,
     header: Annotated[bool, typer.Option("--header/--no-header", help="CSV: the first line names the columns.")] = True,
     format: Annotated[
-        str | None, typer.Option("--format", metavar="NAME", help="csv or parquet; none: by the file's name.")
+        str | None, typer.Option("--format", metavar="NAME", help="csv, json or parquet; none: by the file's name.")
     ] = None,
     create: Annotated[bool, typer.Option("--create/--no-create", help="Make the dataset if it does not exist.")] = True,
     allow_empty: Annotated[

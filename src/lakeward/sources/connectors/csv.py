@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from lakeward.sources.connectors.csv_export import write_csv
 from lakeward.sources.connectors.csv_inference import TypeInference
 from lakeward.sources.connectors.csv_options import CsvOptions
 from lakeward.sources.connectors.csv_records import BLOCK_BYTES, Block, RecordReader
+from lakeward.sources.connectors.scanned_file import ScannedFile
 from lakeward.sources.connectors.text_values import Unconvertible, has_text_form, parse_text
 from lakeward.types.logical import LogicalType, parse_type
 from lakeward.types.table import arrow_type
@@ -56,7 +56,7 @@ class CsvFile(FileConnector):
         self.path = path
         self.options = options or CsvOptions()
         self._block_bytes = block_bytes
-        self._scanned: tuple[CsvProfile, tuple[int, int]] | None = None
+        self._scanned = ScannedFile(path)
 
     def scan(self) -> CsvProfile:
         """Read the whole file once and propose a type for each column, from every value.
@@ -64,7 +64,7 @@ class CsvFile(FileConnector):
         Raises:
             SourceFileError: the file is not what it claims to be, with the physical line.
         """
-        state = self._file_state()
+        state = self._scanned.state()
         with self._records() as records:
             inferred = {name: TypeInference() for name in records.names}
             rows = 0
@@ -74,7 +74,7 @@ class CsvFile(FileConnector):
                 rows += block.rows
             columns = {name: inference.type_text for name, inference in inferred.items()}
             profile = CsvProfile(columns, rows, records.lines)
-        self._scanned = (profile, state)
+        self._scanned.remember(state, rows)
         return profile
 
     def read(self, types: Mapping[str, str]) -> pa.RecordBatchReader:
@@ -95,8 +95,7 @@ class CsvFile(FileConnector):
                 raise SchemaError(f"column {name!r}: CSV has no form for type {type_}", column=name, type=str(type_))
         with self._records() as records:
             check_columns(records.names, types, self.path)
-        if self._scanned is not None and self._scanned[1] != self._file_state():
-            raise self._changed()
+        self._scanned.check_state()
         schema = pa.schema([pa.field(name, arrow_type(type_)) for name, type_ in logical.items()])
         return pa.RecordBatchReader.from_batches(schema, self._batches(logical, schema))
 
@@ -114,9 +113,7 @@ class CsvFile(FileConnector):
                         raise self._refused(records, block, column, error) from None
                 rows += block.rows
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-        # What was proposed by the scan is only true of the file that was scanned.
-        if self._scanned is not None and self._scanned[0].rows != rows:
-            raise self._changed()
+        self._scanned.check_rows(rows)
 
     def _records(self) -> RecordReader:
         return RecordReader(self.path, self.options, self._block_bytes)
@@ -131,16 +128,4 @@ class CsvFile(FileConnector):
             line=line,
             column=name,
             value=error.value,
-        )
-
-    def _file_state(self) -> tuple[int, int]:
-        try:
-            state = os.stat(self.path)
-        except OSError as error:
-            raise SourceFileError(f"{self.path}: can't be read: {error.strerror}", path=str(self.path)) from error
-        return state.st_size, state.st_mtime_ns
-
-    def _changed(self) -> SourceFileError:
-        return SourceFileError(
-            f"{self.path}: has changed since it was scanned", next_step="scan it again", path=str(self.path)
         )

@@ -24,15 +24,17 @@ class TextSource:
     Args:
         path: the file.
         encoding: `utf-8`, `utf-16` or `latin-1`.
+        kind: what the text is, for errors; only CSV may be declared to have another encoding.
 
     Raises:
         SourceFileError: by the constructor and by `read`: the file can't be opened or unpacked, its bytes are not in
             the declared encoding (with line and byte), or it holds a NUL.
     """
 
-    def __init__(self, path: Path, encoding: str) -> None:
+    def __init__(self, path: Path, encoding: str, kind: str = "CSV") -> None:
         self.path = path
         self.encoding = encoding
+        self._kind = kind
         self._lines_read = 0
         self._ended = False
         self._archive: zipfile.ZipFile | None = None
@@ -76,7 +78,7 @@ class TextSource:
                 raise SourceFileError(
                     f"{self.path}: line {self._line_after(data[: data.index(0)])} holds a NUL byte; "
                     "is it a text file in the declared encoding?",
-                    next_step="if the file is UTF-16, declare encoding utf-16",
+                    next_step=self._encoding_step("if the file is UTF-16, declare encoding utf-16"),
                     path=str(self.path),
                     line=self._line_after(data[: data.index(0)]),
                 )
@@ -98,7 +100,7 @@ class TextSource:
         if magic in _OTHER_FORMATS:
             file.close()
             raise SourceFileError(
-                f"{self.path}: is {_OTHER_FORMATS[magic]}, not CSV text",
+                f"{self.path}: is {_OTHER_FORMATS[magic]}, not {self._kind} text",
                 next_step="name the right format, or unpack the file",
                 path=str(self.path),
             )
@@ -148,17 +150,22 @@ class TextSource:
         return self._lines_read + data.count(b"\n") + 1
 
     def _wrong_encoding(self, what: str, next_step: str) -> SourceFileError:
-        return SourceFileError(f"{self.path}: {what}", next_step=next_step, path=str(self.path), line=1)
+        step = self._encoding_step(next_step)
+        return SourceFileError(f"{self.path}: {what}", next_step=step, path=str(self.path), line=1)
+
+    def _encoding_step(self, for_csv: str) -> str:
+        return for_csv if self._kind == "CSV" else "save the file as UTF-8"
 
     def _undecodable(self, error: UnicodeDecodeError) -> SourceFileError:
         codec = self.encoding if self.encoding != "utf-16" else error.encoding
         good = error.object[: error.start].decode(codec).encode()
         line = self._line_after(good)
+        step = "declare encoding latin-1, if that is what the file is" if self.encoding == "utf-8" else None
         wrong = error.object[error.start : max(error.end, error.start + 1)].hex(" ")
         return SourceFileError(
             f"{self.path}: line {line} is not {self.encoding}: byte 0x{wrong} after "
             f"{good.decode()[-20:].rpartition(chr(10))[2]!r}",
-            next_step="declare encoding latin-1, if that is what the file is" if self.encoding == "utf-8" else None,
+            next_step=self._encoding_step(step) if step else None,
             path=str(self.path),
             line=line,
             byte=f"0x{wrong}",

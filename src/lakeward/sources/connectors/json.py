@@ -1,0 +1,175 @@
+"""JSON files, read exactly: one object for each row, types from a full scan, every refusal with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from lakeward.errors import ColumnMismatch, SourceFileError
+from lakeward.sources.connector import FileConnector, FileProfile
+from lakeward.sources.connectors.json_inference import JsonInference
+from lakeward.sources.connectors.json_records import BLOCK_BYTES, Chunk, json_chunks
+from lakeward.sources.connectors.json_values import Unfit, json_array, shown
+from lakeward.sources.connectors.scanned_file import ScannedFile
+from lakeward.types.logical import LogicalType, parse_type
+from lakeward.types.schema import name_key
+from lakeward.types.table import arrow_type
+
+
+class JsonFile(FileConnector):
+    """JSON text in UTF-8, also packed: one object on each line, or one array of objects.
+
+    A key that an object lacks is null in its row.
+
+    Args:
+        path: the file.
+        block_bytes: how much is read at once; memory is bounded by a small multiple of it, and of the longest object.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder, "orders.ndjson")
+        ...     _ = path.write_text('{"id": 9007199254740993}\\n{"id": 2, "tags": ["new"]}\\n')
+        ...     file = JsonFile(path)
+        ...     types = file.scan().columns
+        ...     rows = file.read(types).read_all().to_pylist()
+        >>> types, rows
+        ({'id': 'long', 'tags': 'json'}, [{'id': 9007199254740993, 'tags': None}, {'id': 2, 'tags': '["new"]'}])
+    """
+
+    name = "json"
+    suffixes = (".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz")
+
+    def __init__(self, path: Path, block_bytes: int = BLOCK_BYTES) -> None:
+        self.path = path
+        self._block_bytes = block_bytes
+        self._scanned = ScannedFile(path)
+
+    def scan(self) -> FileProfile:
+        """Read the whole file once and propose a type for each column, from every value.
+
+        Columns stand in the order in which their keys first come.
+
+        Raises:
+            SourceFileError: the file is not what it claims to be, with line and character; a column has values of two
+                kinds; two keys differ only in case or Unicode form; no object has a key.
+        """
+        state = self._scanned.state()
+        columns = _Columns(self.path)
+        rows = 0
+        for chunk in self._chunks():
+            columns.add(chunk)
+            rows += len(chunk.rows)
+        self._scanned.remember(state, rows)
+        return FileProfile(columns.types(), rows)
+
+    def read(self, types: Mapping[str, str]) -> pa.RecordBatchReader:
+        """Stream the rows as batches of the given types.
+
+        Args:
+            types: the logical type text of every column, in the order that the batches shall have. One that no object
+                has is null in every row.
+
+        Raises:
+            SchemaError: a type text is wrong.
+            SourceFileError: the file can't be read, or has changed since it was scanned. While the batches are read,
+                also: it is not what it claims to be, or a value is not of its type, with line, column and value.
+            ColumnMismatch: while the batches are read: an object has a key that `types` has not, with its line.
+        """
+        logical = {name: parse_type(text) for name, text in types.items()}
+        self._scanned.state()
+        self._scanned.check_state()
+        schema = pa.schema([pa.field(name, arrow_type(type_)) for name, type_ in logical.items()])
+        return pa.RecordBatchReader.from_batches(schema, self._batches(logical, schema))
+
+    def _batches(self, types: Mapping[str, LogicalType], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        rows = 0
+        for chunk in self._chunks():
+            self._check_keys(chunk, types)
+            arrays = []
+            for name, type_ in types.items():
+                try:
+                    arrays.append(json_array([row.get(name) for row in chunk.rows], type_))
+                except Unfit as error:
+                    raise value_refused(self.path, chunk, name, error) from None
+            rows += len(chunk.rows)
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        self._scanned.check_rows(rows)
+
+    def _chunks(self) -> Iterator[Chunk]:
+        return json_chunks(self.path, self._block_bytes)
+
+    def _check_keys(self, chunk: Chunk, types: Mapping[str, LogicalType]) -> None:
+        known = types.keys()
+        for row, line in zip(chunk.rows, chunk.lines, strict=True):
+            if not row.keys() <= known:
+                unexpected = [name for name in row if name not in known]
+                raise ColumnMismatch(
+                    f"{self.path}: line {line} has {', '.join(map(repr, unexpected))}; "
+                    f"the declared columns are {', '.join(types)}",
+                    path=str(self.path),
+                    line=line,
+                    missing=[],
+                    unexpected=unexpected,
+                )
+
+
+class _Columns:
+    """The columns that a scan has found so far."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found: dict[str, JsonInference] = {}
+        self._twins: dict[str, tuple[str, int]] = {}
+
+    def add(self, chunk: Chunk) -> None:
+        """Take some objects into account."""
+        for row, line in zip(chunk.rows, chunk.lines, strict=True):
+            if not row.keys() <= self._found.keys():
+                for name in row:
+                    self._add_name(name, line)
+        for name, inference in self._found.items():
+            try:
+                inference.add([row.get(name) for row in chunk.rows], chunk.lines)
+            except Unfit as error:
+                raise value_refused(self._path, chunk, name, error) from None
+
+    def types(self) -> dict[str, str]:
+        """Return the proposed type of each column."""
+        if not self._found:
+            raise SourceFileError(
+                f"{self._path}: no object in it has a key, so no column is known",
+                next_step="declare the columns: --columns",
+                path=str(self._path),
+            )
+        return {name: inference.type_text for name, inference in self._found.items()}
+
+    def _add_name(self, name: str, line: int) -> None:
+        if name in self._found:
+            return
+        twin, twin_line = self._twins.setdefault(name_key(name), (name, line))
+        if twin != name or not name.strip():
+            what = f"{name!r} and {twin!r} of line {twin_line} differ only in case or Unicode form"
+            raise SourceFileError(
+                f"{self._path}: line {line}: {what if name.strip() else 'a key is empty'}",
+                next_step="rename the key in the file",
+                path=str(self._path),
+                line=line,
+                columns=[twin, name],
+            )
+        self._found[name] = JsonInference()
+
+
+def value_refused(path: Path, chunk: Chunk, name: str, error: Unfit) -> SourceFileError:
+    """Return the error for a value of the column `name`."""
+    line, column = chunk.lines[error.index], f"{name}{error.path}"
+    return SourceFileError(
+        f"{path}: line {line}, column {column!r}: {shown(error.value)} {error.reason}",
+        next_step="correct the value, or declare the column with a type that holds it; json holds any",
+        path=str(path),
+        line=line,
+        column=column,
+        value=shown(error.value),
+    )
