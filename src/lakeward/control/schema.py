@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
-from pathlib import Path
 
 import sqlalchemy
-from alembic import command
-from alembic.config import Config
 
 from lakeward.control.db import MINIMUM_SERVER, Database
 from lakeward.errors import ControlError, SettingsError
 
 HEAD = "m0015"
 """The newest migration; a test compares it with the scripts. Knowing it spares Alembic's start-up on every open."""
+
+_UPGRADING = "lakeward.control.upgrading"
+"""What needs Alembic, and with it templates and highlighting of code: not for a workspace that is at the newest."""
 
 # An arbitrary number of ours, for an advisory lock of the transaction: those work behind a pooler too.
 _LOCK = 0x1A4E3A2D
@@ -66,10 +67,7 @@ def migrate(database: Database) -> bool:
         # `if not exists` would want the right to make schemas of a user who was given this one.
         if not connection.execute(sqlalchemy.text("select to_regnamespace('lakeward') is not null")).scalar():
             connection.execute(sqlalchemy.text("create schema lakeward"))
-        config = Config()
-        config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        importlib.import_module(_UPGRADING).upgrade(connection)
     return True
 
 
