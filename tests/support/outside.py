@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -20,8 +21,7 @@ def main_by_pyiceberg(table: Any) -> pa.Table:
 def main_by_duckdb(table: Any) -> pa.Table:
     """Return the rows of `main` in the order of their places: its files, without the positions that it deletes."""
     parts = []
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'; SET arrow_lossless_conversion = true")
+    with _engine().cursor() as connection:
         for task in table.scan().plan_files():
             query = (
                 "SELECT * EXCLUDE (file_row_number) "
@@ -42,6 +42,14 @@ def main_by_duckdb(table: Any) -> pa.Table:
 def snapshot_rows(table: Any) -> list[int]:
     """Return the number of rows of each snapshot of the table, as it can be read, oldest first."""
     return [table.scan(snapshot_id=each.snapshot_id).to_arrow().num_rows for each in table.metadata.snapshots]
+
+
+@cache
+def _engine() -> duckdb.DuckDBPyConnection:
+    """Open DuckDB once: an instance costs more than all that a test reads with it."""
+    connection = duckdb.connect()
+    connection.execute("SET GLOBAL TimeZone = 'UTC'; SET GLOBAL arrow_lossless_conversion = true")
+    return connection
 
 
 def _local(path: str) -> str:
