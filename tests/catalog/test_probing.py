@@ -103,3 +103,8 @@ def test_an_address_is_told_without_what_is_secret_in_it(server: RestCatalogServ
     secret = server.url.replace("http://", "http://canary:canary@")
     catalog = open_catalog("mine", {"type": "rest", "uri": secret, "token": "canary"})
     assert described(catalog) == f"mine (rest, {server.url})"
+    # What one warehouse was seen to do says nothing of another one in the same catalog.
+    catalog.properties["warehouse"] = "s3://canary:canary@bucket/one?canary"
+    assert described(catalog) == f"mine (rest, {server.url}, s3://bucket/one)"
+    catalog.properties["warehouse"] = "two"
+    assert described(catalog) == f"mine (rest, {server.url}, two)"

@@ -1,4 +1,4 @@
-"""What the workspace's catalog can do: found out once, and remembered by the catalog's name and address."""
+"""What the workspace's catalog can do: found out once, and remembered by the catalog's name, address and warehouse."""
 
 from __future__ import annotations
 
@@ -54,10 +54,19 @@ class Abilities:
 
 
 def described(catalog: Catalog) -> str:
-    """Return a catalog's name, kind and address; of the address only host and path, since the rest can hold secrets."""
-    properties = catalog.properties
-    kind = properties.get("type") or ("sql" if isinstance(catalog, SqlCatalog) else type(catalog).__name__)
-    address = urlsplit(properties.get("uri", ""))
-    host = (address.hostname or "") + (f":{address.port}" if address.port else "")
-    where = f"{address.scheme}://{host}{address.path}" if address.scheme else "of its own"
-    return f"{catalog.name} ({kind}, {where})"
+    """Return a catalog's name, kind, address and warehouse, without anything secret.
+
+    Of addresses only host and path are told, since the rest can hold secrets. The warehouse belongs to it: some
+    catalogs under one address delete the files of a table that is dropped in one warehouse, and keep them in another.
+    """
+    properties, ours = catalog.properties, isinstance(catalog, SqlCatalog)
+    kind = properties.get("type") or ("sql" if ours else type(catalog).__name__)
+    address, warehouse = properties.get("uri", ""), "" if ours else properties.get("warehouse", "")
+    told = (kind, _shown(address) or "of its own", _shown(warehouse) if "://" in warehouse else warehouse)
+    return f"{catalog.name} ({', '.join(filter(None, told))})"
+
+
+def _shown(address: str) -> str:
+    parts = urlsplit(address)
+    host = (parts.hostname or "") + (f":{parts.port}" if parts.port else "")
+    return f"{parts.scheme}://{host}{parts.path}" if parts.scheme else ""
