@@ -5,11 +5,10 @@ The statements stand in `m0001_foundations.sql`, in the language that they are w
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from alembic import op
 from sqlalchemy import text
 
+from lakeward.control.migrations.script import run_script
 from lakeward.errors import ControlError
 
 revision = "m0001"
@@ -30,12 +29,7 @@ def upgrade() -> None:
         ).scalars()
     )
     collation = next((name for name in _COLLATIONS if name in present), "default")
-    script = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
-    statements = script.replace("@unicode_collation@", f'pg_catalog."{collation}"')
-    # Through the driver: it runs a script of many statements, and leaves its percent signs alone.
-    driver = connection.connection.driver_connection
-    assert driver is not None
-    driver.execute(statements)
+    run_script(__file__, values={"unicode_collation": f'pg_catalog."{collation}"'})
 
 
 def downgrade() -> None:
