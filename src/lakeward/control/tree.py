@@ -160,6 +160,11 @@ class Tree:
             raise _dropped(record)
         return record
 
+    def by_uid(self, uid: str) -> DatasetRecord | None:
+        """Return the dataset of that uid, dropped or not; None: there is none, or it is no uid."""
+        rows = self._database.fetch(QUERIES["by_uid"], {"uid": uid})
+        return self.by_id(rows[0]["id"], dropped=True) if rows else None
+
     def numbered(self, dataset_id: int) -> None:
         """Record that the rows of a dataset that was adopted have their identity columns."""
         self._database.fetch(QUERIES["numbered"], {"id": dataset_id})

@@ -45,6 +45,10 @@ WHERE t.workspace_id = :workspace AND d.drop_id IS NULL AND coalesce(d.iceberg_t
   AND (d.unnumbered OR EXISTS (SELECT 1 FROM lakeward.arm_versions a WHERE a.dataset_id = d.id AND a.arm = 'iceberg'))
 LIMIT 1;
 
+-- name: by_uid
+-- By its text, since what a table says need not be one.
+SELECT id FROM lakeward.datasets WHERE CAST(uid AS text) = :uid;
+
 -- name: numbered
 UPDATE lakeward.datasets SET unnumbered = false WHERE id = :id AND unnumbered;
 

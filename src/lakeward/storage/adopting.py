@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -149,16 +150,19 @@ class Adopting:
 
     def _check_nobodys(self, table: ExistingTable, existing: DatasetRecord | None) -> None:
         mine = str(existing.uid) if existing is not None else None
-        if table.owner in (None, mine):
+        if table.owner is None or table.owner == mine:
             return
-        owner = next((each.name for each in self._tree.datasets() if str(each.uid) == table.owner), None)
-        whose = f"dataset {owner}" if owner is not None else f"a dataset of another workspace, {table.owner}"
+        whose = f"a dataset of another workspace, {table.owner}"
+        next_step = "if that workspace is gone for good, remove the table's property lakeward.dataset"
+        owner = self._tree.by_uid(table.owner)
+        if owner is not None:
+            dropped = owner.drop is not None
+            whose = f"dataset {owner.name}{', which is dropped' if dropped else ''}"
+            next_step = f"lakeward dataset {'undrop' if dropped else 'show'} {shlex.quote(owner.name)}"
         raise ConflictError(
             f"the Iceberg table {table.identifier} belongs to {whose}",
             safe="nothing was changed",
-            next_step=f"lakeward dataset show {owner}"
-            if owner is not None
-            else "if that workspace is gone for good, remove the table's property lakeward.dataset",
+            next_step=next_step,
             table=str(table.identifier),
         )
 

@@ -1,4 +1,4 @@
-"""Two that adopt one table at once, under different names: one dataset has it, and nothing is made of the other one."""
+"""One table and two datasets: those that adopt it at once, and one that was dropped and can come back."""
 
 from __future__ import annotations
 
@@ -35,3 +35,19 @@ def test_the_first_has_it(
         workspace.adopting.run(late)
     assert workspace.dataset("main.adopted.early").to_arrow().num_rows == 2
     assert "main.adopted.late" not in [each.name for each in workspace.datasets()]
+
+
+def test_the_table_of_a_dropped_dataset_is_its_own_as_long_as_that_can_come_back(
+    workspace: lakeward.Workspace, make_table: Callable[..., Table]
+) -> None:
+    table = make_table(ROWS)
+    name = ".".join(table.name())
+    workspace.adopting.run(workspace.adopting.plan(name, "main.adopted.gone"))
+    workspace.drop_dataset("main.adopted.gone")
+    with pytest.raises(ConflictError, match=r"belongs to dataset main\.adopted\.gone, which is dropped") as caught:
+        workspace.adopting.plan(name, "main.adopted.again")
+    assert caught.value.next_step == "lakeward dataset undrop main.adopted.gone"
+    with table.transaction() as transaction:
+        transaction.set_properties({"lakeward.dataset": "theirs"})
+    with pytest.raises(ConflictError, match="another workspace, theirs"):
+        workspace.adopting.plan(name, "main.adopted.again")
