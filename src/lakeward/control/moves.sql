@@ -18,7 +18,9 @@ LEFT JOIN lakeward.table_moves m ON m.transaction_id = t.id
 WHERE d.id = :dataset_id;
 
 -- name: lock
-SELECT id FROM lakeward.datasets WHERE id = :dataset_id FOR NO KEY UPDATE;
+-- If this process is stopped before it is through, Postgres ends the session: everybody else would wait for it.
+SELECT id, set_config('idle_in_transaction_session_timeout', '30s', true)
+FROM lakeward.datasets WHERE id = :dataset_id FOR NO KEY UPDATE;
 
 -- name: commit
 -- No row returned: the fence is gone. It makes no version, and all rows stay as they are.

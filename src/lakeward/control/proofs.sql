@@ -1,7 +1,12 @@
 -- The order in which rows are locked stands at the top of ledger.sql.
 
 -- name: lock
-SELECT id FROM lakeward.datasets WHERE id = :dataset_id FOR NO KEY UPDATE;
+-- If this process is stopped before it is through, Postgres ends the session: everybody else would wait for it.
+SELECT id, set_config('idle_in_transaction_session_timeout', '30s', true)
+FROM lakeward.datasets WHERE id = :dataset_id FOR NO KEY UPDATE;
+
+-- name: moving
+SELECT 1 FROM lakeward.dataset_transactions WHERE dataset_id = :dataset_id AND status = 'open' AND kind = 'move';
 
 -- name: unproved
 SELECT version, base_version, snapshot_id, parent_snapshot_id, unproved_id AS unproved FROM lakeward.arm_versions

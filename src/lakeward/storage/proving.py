@@ -44,7 +44,7 @@ class Proving:
             held: what `waiting` returned before it was compared.
 
         Raises:
-            ConflictError: that copy is there no more.
+            ConflictError: that copy is there no more, or its table is being moved.
         """
         assert held.unproved is not None, "it waits for its comparison"
         if not self._proofs.prove(dataset.id, arm, held):
