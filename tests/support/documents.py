@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 import adbc_driver_postgresql.dbapi as adbc
 import duckdb
@@ -21,10 +22,17 @@ ALL = sql.SQL("SELECT data FROM lakeward_documents")
 
 def encoded(schema: Schema, table: pa.Table) -> list[str]:
     """Return the rows' JSON texts. The session's time zone is far from UTC, as a user's may be."""
-    with duckdb.connect() as engine:
-        engine.execute("SET TimeZone = 'Asia/Kathmandu'")
+    with _engine().cursor() as engine:
         engine.register("source", table)
         return [text for (text,) in engine.execute(f"SELECT {encode_sql(schema)} FROM source").fetchall()]
+
+
+@cache
+def _engine() -> duckdb.DuckDBPyConnection:
+    # Opening one takes longer than all that a test asks of it.
+    connection = duckdb.connect()
+    connection.execute("SET GLOBAL TimeZone = 'Asia/Kathmandu'")
+    return connection
 
 
 class Documents:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -99,7 +100,7 @@ class NodeCase:
 
     def compute(self, output: str, rows: Mapping[str, Sequence[Row]]) -> tuple[list[str], list[Row]]:
         """Return the columns and the rows of an output for rows of the sources."""
-        with duckdb.connect(config={"threads": 1}) as connection:
+        with _engine().cursor() as connection:
             for name, columns in COLUMNS.items():
                 arrays = [
                     pa.array([row[index] for row in rows[name]], ARROW[type_])
@@ -108,6 +109,12 @@ class NodeCase:
                 connection.register(name, pa.table(arrays, list(columns)))
             found = connection.execute(self.oracle[output])
             return [column[0] for column in found.description], found.fetchall()
+
+
+@cache
+def _engine() -> duckdb.DuckDBPyConnection:
+    # Opening one takes longer than all that a case asks of it.
+    return duckdb.connect(config={"threads": 1})
 
 
 @dataclass

@@ -6,30 +6,28 @@ A list of ours would miss those of the next release, and another parser takes ma
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any
 
-import duckdb
+from lakeward.compute.engine_parser import opened, parsed
 
 
 @lru_cache(maxsize=4096)
 def aggregates(sql: str) -> bool:
     """Say whether a query calls an aggregate anywhere; one that can't be read is taken to."""
-    with duckdb.connect() as connection:
-        called = _called(connection, sql)
-        return called is None or not called.isdisjoint(_names())
+    called = _called(sql)
+    return called is None or not called.isdisjoint(_names())
 
 
 @cache
 def _names() -> frozenset[str]:
     """Return the names of all aggregates, and of the macros that call one."""
     query = "SELECT lower(function_name), function_type, macro_definition FROM duckdb_functions()"
-    with duckdb.connect() as connection:
+    with opened() as connection:
         functions = connection.execute(query).fetchall()
-        names = {name for name, kind, _ in functions if kind == "aggregate"}
-        macros = [(name, _called(connection, f"SELECT {text}")) for name, kind, text in functions if kind == "macro"]
+    names = {name for name, kind, _ in functions if kind == "aggregate"}
+    macros = [(name, _called(f"SELECT {text}")) for name, kind, text in functions if kind == "macro"]
     found = True
     while found:
         more = {name for name, called in macros if called is not None and not called.isdisjoint(names)}
@@ -38,10 +36,9 @@ def _names() -> frozenset[str]:
     return frozenset(names)
 
 
-def _called(connection: duckdb.DuckDBPyConnection, sql: str) -> set[str] | None:
-    text = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()[0][0]
-    tree = json.loads(text)
-    if tree.get("error"):
+def _called(sql: str) -> set[str] | None:
+    tree = parsed(sql)
+    if tree is None:
         return None
     return {str(node["function_name"]).lower() for node in _walk(tree) if "function_name" in node}
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache, lru_cache
 from typing import Any
 
-import duckdb
+from lakeward.compute.engine_parser import opened, parsed
 
 _TIME = frozenset(
     {
@@ -34,10 +33,8 @@ _NOT_BY_CHANCE = frozenset({"error", "stats", "vector_type"})
 @lru_cache(maxsize=4096)
 def changing(sql: str) -> bool:
     """Say whether a query calls for chance or time, or takes a sample; one that can't be read is taken to."""
-    with duckdb.connect() as connection:
-        text = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()[0][0]
-    tree = json.loads(text)
-    if tree.get("error"):
+    tree = parsed(sql)
+    if tree is None:
         return True
     pending: list[Any] = [tree]
     while pending:
@@ -58,5 +55,5 @@ def changing(sql: str) -> bool:
 @cache
 def _chance() -> frozenset[str]:
     query = "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE stability = 'VOLATILE'"
-    with duckdb.connect() as connection:
+    with opened() as connection:
         return frozenset(name for (name,) in connection.execute(query).fetchall()) - _NOT_BY_CHANCE

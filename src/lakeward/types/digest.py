@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Self
 
 import duckdb
@@ -125,14 +126,19 @@ def digest_batches(
     reader = batches
     if not isinstance(reader, pa.RecordBatchReader):
         reader = pa.RecordBatchReader.from_batches(arrow_schema(schema), batches)
-    engine = connection.cursor() if connection else duckdb.connect(config={"threads": threads})
-    with engine:
+    with (connection or _engine(threads)).cursor() as engine:
         engine.register("lakeward_digest_rows", reader)
         try:
             (row,) = engine.execute(duckdb_digest_sql(schema, "FROM lakeward_digest_rows")).fetchall()
         finally:
             engine.unregister("lakeward_digest_rows")
     return Digest.of_row(row)
+
+
+@cache
+def _engine(threads: int) -> duckdb.DuckDBPyConnection:
+    # Opening one takes longer than most digests; its cursors are safe to use from any thread.
+    return duckdb.connect(config={"threads": threads})
 
 
 def postgres_row_hash(schema: Schema, data: sql.Composable) -> sql.Composed:
