@@ -7,6 +7,9 @@ PYTHON ?= python3
 ARGS   ?=
 JOBS   ?= 2
 
+# Compiled files are kept, whatever the caller's environment says: hundreds of tests start Python anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 # Settings of pip, not options: an older or newer pip ignores those it does not know.
 PIP := PIP_USE_PEP517=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_RETRIES=8 $(BIN)/python -m pip -qq
