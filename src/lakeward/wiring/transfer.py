@@ -340,23 +340,24 @@ def _opened(request: ImportRequest) -> FileConnector:
             raise UnknownObject(f"unknown file format {request.format!r}; there are {', '.join(known)}")
         connector = known[request.format]
     if issubclass(connector, CsvFile):
-        return connector(request.path, _csv_options(request.options))
+        return connector(request.path, _csv_options(request.options, connector.delimiter))
     if request.options:
         raise SettingsError(
-            f"{request.path.name}: {', '.join(request.options)} can be given for CSV only", path=str(request.path)
+            f"{request.path.name}: {', '.join(request.options)} can be given for CSV and TSV only",
+            path=str(request.path),
         )
     made: FileConnector = connector(request.path)  # type: ignore[call-arg]
     return made
 
 
-def _csv_options(options: Mapping[str, Any]) -> CsvOptions:
+def _csv_options(options: Mapping[str, Any], delimiter: str = ",") -> CsvOptions:
     unknown = [name for name in options if name not in CsvOptions.__dataclass_fields__]
     if unknown:
         raise SettingsError(
             f"unknown option {unknown[0]!r} of CSV; there are {', '.join(CsvOptions.__dataclass_fields__)}",
             option=unknown[0],
         )
-    return CsvOptions(**options)
+    return CsvOptions(**{"delimiter": delimiter, **options})
 
 
 def _scan(file: FileConnector, declared: Mapping[str, str], progress: Progress | None) -> tuple[int, Mapping[str, str]]:

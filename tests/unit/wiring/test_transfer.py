@@ -36,10 +36,17 @@ def test_import_and_export(workspace: lakeward.Workspace, tmp_path: Path) -> Non
     assert dataset.export(tmp_path / "old.csv", overwrite=True).rows == 3
 
 
+def test_a_tsv_file_has_tabs_beside_its_other_options(workspace: lakeward.Workspace, tmp_path: Path) -> None:
+    file = tmp_path / "t.tsv"
+    file.write_text("id\tt\n1\tNA\n")
+    assert workspace.import_file("a.b.c", file, options={"null_markers": ("NA",)}).row_count == 1
+    assert workspace.dataset("a.b.c").to_arrow().to_pylist() == [{"id": 1, "t": None}]
+
+
 def test_parquet_has_no_dialect(workspace: lakeward.Workspace, tmp_path: Path) -> None:
     file = tmp_path / "t.parquet"
     pq.write_table(pa.table({"id": [1, 2]}), file)
-    with pytest.raises(SettingsError, match="delimiter can be given for CSV only"):
+    with pytest.raises(SettingsError, match="delimiter can be given for CSV and TSV only"):
         workspace.import_file("a.b.c", file, options={"delimiter": ";"})
     with pytest.raises(SettingsError, match="unknown option 'delimeter'"):
         workspace.import_file("a.b.c", tmp_path / "t.parquet", format="csv", options={"delimeter": ";"})

@@ -25,7 +25,8 @@ NullOption = Annotated[
     typer.Option("--null", metavar="TEXT", help="CSV: an unquoted field that means null, as NA; may be repeated."),
 ]
 DelimiterOption = Annotated[
-    str | None, typer.Option("--delimiter", metavar="CHAR", help="CSV: what separates fields; a comma.")
+    str | None,
+    typer.Option("--delimiter", metavar="CHAR", help="CSV: what separates fields; else a comma, in a .tsv a tab."),
 ]
 ModeOption = Annotated[str, typer.Option("--mode", metavar="MODE", help=f"How: {', '.join(VERBS)}.")]
 EncodingOption = Annotated[
@@ -61,7 +62,7 @@ def import_file(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A file in a known format: .csv, .ndjson, .json, .parquet …",
+            help="A .csv, .tsv, .json, .ndjson, .parquet or .arrow file; texts also packed.",
             show_default=False,
         ),
     ],
@@ -75,7 +76,8 @@ def import_file(
     encoding: EncodingOption = None,
     header: Annotated[bool, typer.Option("--header/--no-header", help="CSV: the first line names the columns.")] = True,
     format: Annotated[
-        str | None, typer.Option("--format", metavar="NAME", help="csv, json or parquet; none: by the file's name.")
+        str | None,
+        typer.Option("--format", metavar="NAME", help="arrow, csv, json, parquet or tsv; none: by the file's name."),
     ] = None,
     create: Annotated[bool, typer.Option("--create/--no-create", help="Make the dataset if it does not exist.")] = True,
     allow_empty: Annotated[

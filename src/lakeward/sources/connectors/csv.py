@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -14,6 +15,7 @@ from lakeward.sources.connectors.csv_export import write_csv
 from lakeward.sources.connectors.csv_inference import TypeInference
 from lakeward.sources.connectors.csv_options import CsvOptions
 from lakeward.sources.connectors.csv_records import BLOCK_BYTES, Block, RecordReader
+from lakeward.sources.connectors.packed_file import with_packings
 from lakeward.sources.connectors.scanned_file import ScannedFile
 from lakeward.sources.connectors.text_values import Unconvertible, has_text_form, parse_text
 from lakeward.types.logical import LogicalType, parse_type
@@ -30,7 +32,7 @@ class CsvProfile(FileProfile):
 
 
 class CsvFile(FileConnector):
-    """CSV text, also in gzip or alone in a zip archive; delimiter, quote, nulls and encoding are declared.
+    """CSV text, also packed (gzip, zstd, bzip2, alone in a zip archive); the dialect is declared.
 
     Args:
         path: the file.
@@ -50,7 +52,9 @@ class CsvFile(FileConnector):
     """
 
     name = "csv"
-    suffixes = (".csv", ".csv.gz", ".csv.zip")
+    suffixes = with_packings(".csv")
+    delimiter: ClassVar[str] = ","
+    """What separates fields, unless the options say otherwise."""
 
     def __init__(self, path: Path, options: CsvOptions | None = None, block_bytes: int = BLOCK_BYTES) -> None:
         self.path = path

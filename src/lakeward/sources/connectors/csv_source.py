@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import zipfile
 import zlib
 from pathlib import Path
 from types import TracebackType
-from typing import IO, cast
+from typing import IO
 
 from lakeward.errors import SourceFileError
+from lakeward.sources.connectors.packed_file import is_zip, open_unpacked
 
 _UTF8_BOM = codecs.BOM_UTF8
 _UTF16_DECODERS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-_OTHER_FORMATS = {b"PAR1": "a Parquet file", b"\x28\xb5\x2f\xfd": "compressed by zstd", b"%PDF": "a PDF file"}
+_OTHER_FORMATS = {b"PAR1": "a Parquet file", b"%PDF": "a PDF file"}
 _READ_ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError)
 
 
 class TextSource:
-    """A text file, plain, in gzip, or alone in a zip archive; which one is told by its first bytes.
+    """A text file, plain, in gzip, zstd or bzip2, or alone in a zip archive; which one is told by its first bytes.
 
     Args:
         path: the file.
@@ -44,6 +44,7 @@ class TextSource:
             raise self._unreadable(error) from error
         try:
             self._head = self._read_raw(4)
+            self._refuse_other_formats()
             self._decoder = self._start_decoder()
         except SourceFileError:
             self.close()
@@ -88,23 +89,7 @@ class TextSource:
         return b""
 
     def _open(self) -> IO[bytes]:
-        file = self.path.open("rb")
-        magic = file.read(4)
-        file.seek(0)
-        if magic[:2] == b"\x1f\x8b":
-            file.close()
-            return cast(IO[bytes], gzip.open(self.path, "rb"))
-        if magic[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
-            file.close()
-            return self._open_zip()
-        if magic in _OTHER_FORMATS:
-            file.close()
-            raise SourceFileError(
-                f"{self.path}: is {_OTHER_FORMATS[magic]}, not {self._kind} text",
-                next_step="name the right format, or unpack the file",
-                path=str(self.path),
-            )
-        return file
+        return self._open_zip() if is_zip(self.path) else open_unpacked(self.path)
 
     def _open_zip(self) -> IO[bytes]:
         archive = zipfile.ZipFile(self.path)
@@ -122,6 +107,14 @@ class TextSource:
             )
         self._archive = archive
         return archive.open(members[0])
+
+    def _refuse_other_formats(self) -> None:
+        if self._head in _OTHER_FORMATS:
+            raise SourceFileError(
+                f"{self.path}: is {_OTHER_FORMATS[self._head]}, not {self._kind} text",
+                next_step="name the right format",
+                path=str(self.path),
+            )
 
     def _read_raw(self, size: int) -> bytes:
         try:

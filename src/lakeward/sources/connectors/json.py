@@ -12,6 +12,7 @@ from lakeward.sources.connector import FileConnector, FileProfile
 from lakeward.sources.connectors.json_inference import JsonInference
 from lakeward.sources.connectors.json_records import BLOCK_BYTES, Chunk, json_chunks
 from lakeward.sources.connectors.json_values import Unfit, json_array, shown
+from lakeward.sources.connectors.packed_file import with_packings
 from lakeward.sources.connectors.scanned_file import ScannedFile
 from lakeward.types.logical import LogicalType, parse_type
 from lakeward.types.schema import name_key
@@ -40,7 +41,7 @@ class JsonFile(FileConnector):
     """
 
     name = "json"
-    suffixes = (".ndjson", ".jsonl", ".json", ".ndjson.gz", ".jsonl.gz", ".json.gz")
+    suffixes = with_packings(".ndjson", ".jsonl", ".json")
 
     def __init__(self, path: Path, block_bytes: int = BLOCK_BYTES) -> None:
         self.path = path

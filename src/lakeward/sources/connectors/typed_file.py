@@ -1,0 +1,152 @@
+"""Files whose own schema types their columns: what is read from them is checked, converted exactly, and counted."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from lakeward.errors import ColumnMismatch, SchemaError, SourceFileError, ValueRefused
+from lakeward.sources.connector import FileConnector, FileProfile, check_columns, check_names
+from lakeward.types.arrow_values import exact
+from lakeward.types.logical import LogicalType, parse_type, simple
+from lakeward.types.nearest import logical_type
+from lakeward.types.refusal import Origin
+from lakeward.types.table import arrow_type
+
+# What a damaged file makes PyArrow raise, by where the damage is.
+DAMAGE = (pa.ArrowException, OSError, ValueError)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """An open file: its schema, its batches in order, and the number of rows that it states (None: it states none)."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    rows: int | None
+
+
+class TypedFile(FileConnector):
+    """A file in a format that PyArrow reads batch by batch.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @abstractmethod
+    def _opened(self) -> AbstractContextManager[Contents]:
+        """Open the file.
+
+        Raises:
+            SourceFileError: it is none of the format, or a truncated one.
+        """
+
+    def scan(self) -> FileProfile:
+        """Return the types that the file's schema states, and its row count; rows are read only if it states none.
+
+        Raises:
+            SourceFileError: not a file of the format, or a damaged one; a column has a type that no dataset can hold.
+        """
+        with self._opened() as contents:
+            columns = {name: str(type_) for name, type_ in self._types(contents.schema).items()}
+            rows = contents.rows
+            if rows is None:
+                rows = sum(batch.num_rows for batch in self._checked(contents))
+        return FileProfile(columns, rows)
+
+    def read(self, types: Mapping[str, str]) -> pa.RecordBatchReader:
+        """Stream the rows as batches of the given types.
+
+        A column may be read as another type where no value changes, for instance a decimal without fraction as long;
+        `lakeward.types.arrow_values.exact` has the list.
+
+        Args:
+            types: the logical type text of every column, in the order that the batches shall have.
+
+        Raises:
+            ColumnMismatch: `types` does not name exactly the file's columns.
+            SchemaError: a type text is wrong.
+            SourceFileError: the file is damaged. While the batches are read, also: a value does not fit, with row
+                (from 1) and column, or no value of the column could.
+        """
+        logical = {name: parse_type(text) for name, text in types.items()}
+        with self._opened() as contents:
+            check_columns(list(self._types(contents.schema)), types, self.path)
+        schema = pa.schema([pa.field(name, arrow_type(type_)) for name, type_ in logical.items()])
+        return pa.RecordBatchReader.from_batches(schema, self._batches(logical, schema))
+
+    def _batches(self, types: Mapping[str, LogicalType], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        rows = 0
+        with self._opened() as contents:
+            for batch in self._checked(contents):
+                arrays = [self._converted(batch.column(name), name, type_, rows) for name, type_ in types.items()]
+                rows += batch.num_rows
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _checked(self, contents: Contents) -> Iterator[pa.RecordBatch]:
+        rows = 0
+        while True:
+            try:
+                batch = next(contents.batches, None)
+                if batch is None:
+                    break
+                # Text that is not UTF-8 passes the reader, and would fail in some later tool.
+                batch.validate(full=True)
+            except DAMAGE as error:
+                raise self._damaged(f"is damaged behind row {rows}", error) from error
+            rows += batch.num_rows
+            yield batch
+        if contents.rows is not None and rows != contents.rows:
+            raise SourceFileError(
+                f"{self.path}: states {contents.rows} rows and holds {rows}",
+                path=str(self.path),
+                stated=contents.rows,
+                found=rows,
+            )
+
+    def _converted(self, values: pa.Array, name: str, type_: LogicalType, rows_before: int) -> pa.Array:
+        origin = Origin(str(self.path), rows_before + 1, lambda index: {})
+        try:
+            return exact(values, type_, origin.column(name))
+        except (ValueRefused, ColumnMismatch) as error:
+            row = error.fields.get("row")
+            value = error.fields.get("value")
+            where = f"row {row}, " if row is not None else ""
+            what = f"{value} {error.fields['reason']}" if row is not None else f"{values.type} can't be read as {type_}"
+            raise SourceFileError(
+                f"{self.path}: {where}column {name!r}: {what}",
+                next_step="declare the column with a type that holds the file's values",
+                path=str(self.path),
+                row=row,
+                column=name,
+                value=value,
+            ) from error
+
+    def _types(self, schema: pa.Schema) -> dict[str, LogicalType]:
+        check_names(schema.names, self.path)
+        types = {}
+        for field in schema:
+            try:
+                # Of a column without values nothing is known.
+                types[field.name] = simple("string") if pa.types.is_null(field.type) else logical_type(field.type)
+            except SchemaError as error:
+                raise SourceFileError(
+                    f"{self.path}: column {field.name!r} is {field.type}, which no dataset can hold",
+                    next_step="leave the column out, or write it as another type",
+                    path=str(self.path),
+                    column=field.name,
+                ) from error
+        return types
+
+    def _damaged(self, what: str, error: BaseException) -> SourceFileError:
+        if isinstance(error, OSError) and error.errno is not None and error.strerror:
+            what = "can't be read"
+        return SourceFileError(f"{self.path}: {what}: {error}", path=str(self.path))
