@@ -13,6 +13,7 @@ from pyiceberg.table import Table
 from lakeward.control.identifiers import TableIdentifier
 from lakeward.errors import ColumnMismatch, DataError, UnknownObject, UsageError
 from lakeward.storage.arm import Scan
+from lakeward.storage.arms.iceberg.field_ids import check_field_ids
 from lakeward.storage.arms.iceberg.scans import plan
 from lakeward.storage.arms.iceberg.stores import store_of
 from lakeward.storage.arms.iceberg.tables import DATASET_PROPERTY, Tables
@@ -90,7 +91,8 @@ class ExistingTables:
         """Read the rows that a dataset would have, and return how many there are.
 
         Raises:
-            DataError: a key column is null in some, several have one key, or they can't be read.
+            DataError: a key column is null in some, several have one key, or they can't be read, as those in files
+                without field ids.
         """
         loaded = self._tables.named(table.identifier, f"table {table.identifier}")
         if loaded is None or snapshot_id is None:
@@ -107,6 +109,8 @@ class ExistingTables:
             ) from error
         if files is None:
             return 0
+        with catalog_errors(f"table {table.identifier}"):
+            check_field_ids((task.file for task in files.tasks), files.store, f"the Iceberg table {table.identifier}")
         with self._duck.session() as connection:
             for name, rows in files.tables.items():
                 connection.register(name, rows)

@@ -14,6 +14,7 @@ from pyiceberg.table import Table
 
 from lakeward.errors import DataError
 from lakeward.storage.arm import Scan
+from lakeward.storage.arms.iceberg.field_ids import check_field_ids
 from lakeward.storage.arms.iceberg.foreign import descends, has_columns_of_table
 from lakeward.storage.arms.iceberg.scans import FileScan, as_written, plan
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
@@ -79,7 +80,7 @@ class ForeignRows:
             next_ids: the `__row_id` and `__row_index` that our next row would get.
 
         Raises:
-            DataError: the foreign snapshot can't be read.
+            DataError: the foreign snapshot can't be read, or has a new file without field ids.
         """
         held = self.count(loaded, table, ours)
         classified = self._classified(loaded, table, ours, theirs)
@@ -140,11 +141,18 @@ class ForeignRows:
         `known`: a row of ours has its `__row_id`. `same`: and is equal in all columns. `repeated`: another foreign row
         has its `__row_id` and comes first, as the one that is equal to ours does. `keeps`: its identity can stay.
         Business columns are called c0, c1 …, since any name of ours could be one of theirs.
+
+        Raises:
+            DataError: a new file has no field ids, and so would have nothing but nulls.
         """
         found = self._scan(loaded, table, theirs, table.schema, "deleted_by_them")
         if found is None:
             return None
         mine = self._scan(loaded, table, ours, table.schema, "deleted_by_us")
+        held = {task.file.file_path for task in mine.tasks} if mine is not None else set()
+        new = (task.file for task in found.tasks if task.file.file_path not in held)
+        with catalog_errors(f"dataset {table.name}"):
+            check_field_ids(new, found.store, f"snapshot {theirs} of dataset {table.name}")
         hashed = row_hash_duckdb(_with_identity(table.schema))
         known = "SELECT CAST(0 AS BIGINT) AS id, CAST(0 AS UHUGEINT) AS hash WHERE false"
         if mine is not None:
