@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import psycopg
 import pyarrow as pa
 import pytest
 from pyiceberg.table import Table
@@ -51,3 +52,23 @@ def test_the_table_of_a_dropped_dataset_is_its_own_as_long_as_that_can_come_back
         transaction.set_properties({"lakeward.dataset": "theirs"})
     with pytest.raises(ConflictError, match="another workspace, theirs"):
         workspace.adopting.plan(name, "main.adopted.again")
+
+
+def test_a_table_that_was_there_outlives_its_dataset(
+    workspace: lakeward.Workspace, make_table: Callable[..., Table]
+) -> None:
+    """Also inside of the warehouse: its directory was not made for the dataset, and others may know its files."""
+    table = make_table(ROWS)
+    workspace.adopting.run(workspace.adopting.plan(".".join(table.name()), "main.adopted.ended"))
+    workspace.dataset("main.adopted.ended").write([{"id": 3, "note": "c"}])
+    workspace.drop_dataset("main.adopted.ended")
+    with psycopg.connect(workspace.database.libpq_url) as connection:
+        connection.execute(
+            "UPDATE lakeward.drops SET dropped_at = now() - interval '9 days', undo_until = now() "
+            "WHERE id = (SELECT max(id) FROM lakeward.drops)"
+        )
+    done = workspace.maintain()
+    assert done.purged == ["dataset main.adopted.ended"] and done.failures == []
+    assert any("was not made for it" in note for note in done.notes)
+    assert table.refresh().scan().to_arrow().num_rows == 3
+    assert "lakeward.dataset" not in table.properties

@@ -89,7 +89,7 @@ def a_month_later(ws: lakeward.Workspace, warehouse: Path) -> Callable[[], None]
     def pass_() -> None:
         then = time.time() - 86_400
         for path in warehouse.rglob("*"):
-            os.utime(path, (then, then))
+            os.utime(path, (then, then), follow_symlinks=False)
         with psycopg.connect(ws.database.libpq_url) as connection:
             connection.execute(
                 "UPDATE lakeward.drops SET dropped_at = dropped_at - interval '30 days', "

@@ -6,8 +6,8 @@
     empty   the directories in which nothing is left
 
 A file goes only if the table itself names it, it lies in the table's own directory once links are resolved, and no
-other dataset's table names it. A table whose directory is not in the warehouse came under its dataset as it was:
-nothing of it is removed, and all that ends is that it says whose it is.
+other dataset's table names it. A table whose directory was not made for its dataset, in the warehouse, came under it as
+it was: nothing of it is removed, and all that ends is that it says whose it is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lakeward.storage.arms.iceberg.stores import Store, store_of
 from lakeward.storage.arms.iceberg.tables import DATASET_PROPERTY, Tables
 from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
 from lakeward.storage.arms.iceberg.unnumbered import ADOPTED_AT
-from lakeward.storage.arms.iceberg.upkeep import is_ours
+from lakeward.storage.arms.iceberg.upkeep import is_ours, is_own_place
 from lakeward.storage.leftovers import Leftover, PurgeTask
 from lakeward.storage.table import TableRef
 
@@ -105,15 +105,15 @@ class Purger:
         return found
 
     def _root(self, task: PurgeTask, found: Table | None) -> str | None:
-        """Return the table's directory, links resolved; None if it is not one in the warehouse."""
+        """Return the table's directory, links resolved; None if it was not made for the dataset in the warehouse."""
         if found is None:
             return None
         store = store_of(found)
-        if store.is_below(found.location(), self._tables.warehouse):
+        if is_own_place(found.location(), store, task.table, self._tables.warehouse):
             return store.resolved(found.location())
         task.note(
-            f"dataset {task.table.name}: its table {'.'.join(found.name())} at {found.location()} is not in the "
-            "warehouse: it stays in the catalog with all its files, and says no more whose it is"
+            f"dataset {task.table.name}: its table {'.'.join(found.name())} at {found.location()} was not "
+            "made for it in the warehouse: it stays in the catalog with all its files, and says no more whose it is"
         )
         return None
 

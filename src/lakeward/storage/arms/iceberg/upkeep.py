@@ -281,13 +281,18 @@ def own_root(location: str, store: Store, table: TableRef, warehouse: str) -> _R
         table: the dataset, whose id the name of its own place ends with.
         warehouse: the address of the warehouse. Nothing outside of it is ever removed.
     """
-    named = location.rstrip("/").endswith(f"-{table.uid.hex[:12]}")
-    if not (named and store.is_below(location, warehouse)):
+    if not is_own_place(location, store, table, warehouse):
         log.warning(
             "dataset %s: %s is not its own place in the warehouse; nothing in it is removed", table.name, location
         )
         return None
     return _Root(location, store) if store.is_folder(location) else None
+
+
+def is_own_place(location: str, store: Store, table: TableRef, warehouse: str) -> bool:
+    """Say whether a place in the warehouse was made for a dataset: its name ends with the dataset's id."""
+    named = location.rstrip("/").endswith(f"-{table.uid.hex[:12]}")
+    return named and store.is_below(location, warehouse)
 
 
 def _listed(root: _Root, age_seconds: float) -> tuple[list[_File], list[tuple[int, StoredFile]]]:
