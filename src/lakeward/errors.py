@@ -23,6 +23,7 @@
     │   │   └── TimeLimitExceeded                   it computed for longer than it may, and was ended
     │   ├── NotIncremental                          a delta was required, and everything would be computed
     │   └── ExpectationFailed              exit 5   the audit refused the prepared version
+    ├── SourceError                        exit 1   a source outside the workspace can't be read
     ├── ConflictError                      exit 6   somebody else holds or changed the thing
     │   ├── LockTimeout                             the dataset's open slot stayed taken
     │   ├── LeaseLost                               our lease or fence is gone: the write was aborted
@@ -206,6 +207,10 @@ class ExpectationFailed(PipelineError):
     """The audit refused the prepared version; the previous version stays in place."""
 
     exit_code = 5
+
+
+class SourceError(LakewardError):
+    """A source outside the workspace can't be reached or read. Never carries the connection's password."""
 
 
 class ConflictError(LakewardError):

@@ -33,6 +33,7 @@ from lakeward.types.conform import to_reader
 # Not through `lakeward.open`, which imports when it is called: here that would be in every child.
 from lakeward.wiring import opening
 from lakeward.wiring.opening import open_workspace
+from lakeward.wiring.sync_plan import SyncRequest
 from lakeward.wiring.workspace import Workspace
 from support.moves import to_its_home
 
@@ -75,6 +76,9 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
             return {"rows_in": {each.dataset: each.rows_in for each in build.transactions}}
         if "maintain" in case:
             return workspace.maintain(*case["maintain"], older_than=case["older_than"]).to_json()
+        if "sync" in case:
+            synced = workspace.sources.sync(SyncRequest(**case["sync"]))
+            return {"rows_read": [each.rows_read for each in synced]}
         if "drop" in case:
             level, name = case["drop"]
             return {"dropped": workspace.names(level).drop(name, cascade=True).id}

@@ -30,6 +30,7 @@ from lakeward.cli.commands import (
     plan,
     run,
     schema,
+    source,
     status,
     verify,
 )
@@ -70,6 +71,7 @@ for _module in (
     catalog,
     schema,
     dataset,
+    source,
     plan,
     apply,
     build,

@@ -236,7 +236,7 @@ class Database:
                 next_step="free space on the database's disk, then repeat",
             )
         # The driver's own text can quote the connection string, so it is cleaned before anybody sees it.
-        text = self._redact(str(cause)).strip()
+        text = self.redacted(str(cause)).strip()
         state = cause.sqlstate if isinstance(cause, psycopg.Error) else None
         if state is not None and (state.startswith("40") or isinstance(cause, psycopg.errors.LockNotAvailable)):
             return ConflictError(
@@ -252,7 +252,8 @@ class Database:
             database=self.display_url,
         )
 
-    def _redact(self, text: str) -> str:
+    def redacted(self, text: str) -> str:
+        """Return a driver's text without what is secret of the URL, in whatever form it is written."""
         secrets = [self._url.password, *(self._url.query.get(name) for name in _SECRET_OPTIONS)]
         forms = {form for each in secrets if each for form in _written_forms(str(each))}
         for form in sorted(forms, key=len, reverse=True):

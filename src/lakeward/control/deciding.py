@@ -93,6 +93,10 @@ def record(send: Pipeline, decision: Decision) -> None:
         send(QUERIES, "audit", decision.resolution.audit_entry(transaction.dataset, decision.snapshot_id))
     for source, window in sorted(transaction.windows.items()):
         send(QUERIES, "record_watermark", {**key, "source_id": source, "version": window.high})
+    if decision.fed is not None:
+        fed = decision.fed
+        position = None if fed.position is None else json.dumps(fed.position)
+        send(QUERIES, "record_position", {**key, "source": fed.source, "relation": fed.relation, "position": position})
 
 
 def _record_mirrored(send: Pipeline, key: Mapping[str, object], mirrored: Mirrored) -> None:

@@ -70,6 +70,12 @@ FROM lakeward.readable_versions WHERE dataset_id = :dataset_id AND version = :pa
 INSERT INTO lakeward.watermarks (dataset_id, source_id, version) VALUES (:dataset_id, :source_id, :version)
 ON CONFLICT (dataset_id, source_id) DO UPDATE SET version = excluded.version;
 
+-- name: record_position
+INSERT INTO lakeward.sync_positions (dataset_id, source, relation, position, version)
+VALUES (:dataset_id, :source, :relation, CAST(:position AS jsonb), :version)
+ON CONFLICT (dataset_id) DO UPDATE SET source = excluded.source, relation = excluded.relation,
+    position = excluded.position, version = excluded.version, synced_at = now();
+
 -- name: resolve
 -- Decide of an adopted snapshot: the divergence ends.
 UPDATE lakeward.datasets SET status = 'ok' WHERE id = :dataset_id;

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from lakeward.control.identifiers import TableIdentifier
 from lakeward.control.routes import Route
@@ -177,6 +177,22 @@ class Resolution:
 
 
 @dataclass(frozen=True)
+class Fed:
+    """What a write read outside the workspace, and up to where: the rows and this count together.
+
+    Args:
+        source, relation: the source's name, and the full name of the table there.
+        position: the connector's own, as JSON; None: it can't tell one.
+        alone: whether it is worth a version of its own where all rows were there already, lest they be read again.
+    """
+
+    source: str
+    relation: str
+    position: Mapping[str, Any] | None
+    alone: bool = False
+
+
+@dataclass(frozen=True)
 class Decision:
     """What decide makes of an open transaction, all at once with those of the other outputs of its build."""
 
@@ -202,6 +218,8 @@ class Decision:
     """What a comparison with the mirror found, if the arms differed: that blocks a switch."""
     route: Route | None = None
     """The dataset's route from then on; None: it stays as it is. Its epoch is one more, whatever this one says."""
+    fed: Fed | None = None
+    """The table of a source that its rows are from."""
 
 
 @dataclass(frozen=True)

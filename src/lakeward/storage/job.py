@@ -83,9 +83,11 @@ def still(job: Job) -> Prepared | None:
     version before it is, in the same snapshot and rows. A dataset without a version has nothing to hold it.
     """
     transaction, held = job.transaction, job.transaction.arm_parent
-    if not job.output.windows or held is None or held.version != transaction.parent_version:
-        return None
     unchanged, skipped = job.nothing.unchanged, job.nothing.skipped
+    fed = job.output.fed() if job.output.fed is not None else None
+    tells = bool(job.output.windows) or (fed is not None and fed.alone and unchanged + skipped > 0)
+    if not tells or held is None or held.version != transaction.parent_version:
+        return None
     return Prepared(
         counts=Counts(unchanged + skipped, 0, 0, unchanged, 0, skipped, transaction.parent_row_count),
         next_row_id=transaction.next_row_id,
@@ -123,6 +125,7 @@ def decision_of(job: Job, prepared: Prepared) -> Decision:
         mirrored=job.mirrored,
         mirror_error=job.mirror_error,
         mismatch=job.mismatch,
+        fed=job.output.fed() if job.output.fed is not None else None,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lakeward.control.records import ArmVersion, Counts, Mirrored, OpenTransaction, Resolution, Window
+from lakeward.control.records import ArmVersion, Counts, Fed, Mirrored, OpenTransaction, Resolution, Window
 from lakeward.control.tree import DatasetRecord
 from lakeward.storage.arm import Prepared, WriteTask
 from lakeward.storage.settings import CompactionPolicy
@@ -88,6 +88,7 @@ class Output:
         opened: is told the transaction, before anything is computed.
         resolution: how it ends the dataset's divergence; only where another engine's snapshot is adopted.
         policy: what is to be rewritten; only for a compaction.
+        fed: says what `rows` read outside the workspace, once they are read; recorded with them.
         bring: prepares a version of another arm, instead of `rows`; only for a transaction that makes no version.
     """
 
@@ -103,6 +104,7 @@ class Output:
     resolution: Resolution | None = None
     policy: CompactionPolicy | None = None
     bring: Callable[[WriteTask], Brought] | None = None
+    fed: Callable[[], Fed] | None = None
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from lakeward.control.recorded_digests import RecordedDigests
 from lakeward.control.retention import Retention
 from lakeward.control.schema import migrate
 from lakeward.control.slots import Slots
+from lakeward.control.sources import SourceTables
 from lakeward.control.table_places import TablePlaces
 from lakeward.control.tree import Tree
 from lakeward.discovery import discover
@@ -67,6 +68,7 @@ from lakeward.wiring.settings import (
     ShadowSection,
     load_settings,
 )
+from lakeward.wiring.syncing import SyncedSources
 from lakeward.wiring.tree import tree_rooms
 from lakeward.wiring.upkeep import Upkeep
 from lakeward.wiring.workspace import Workspace
@@ -220,6 +222,7 @@ def _assemble(
         names=tree_rooms(tree, ledger, slots, recovery, pipelines, settings.retention.dropped_days, faults, ids),
         models=models,
         metrics=counting,
+        sources=SyncedSources(SourceTables(database), tree, storage),
     )
     return Workspace(parts, close=_once(undo.pop_all().close))
 

@@ -21,6 +21,7 @@ from lakeward.storage.recovery import Recovery
 from lakeward.storage.replication import Replication
 from lakeward.wiring.flags import Flags
 from lakeward.wiring.settings import LoadedSettings
+from lakeward.wiring.syncing import SyncedSources
 from lakeward.wiring.tree import TreeRooms
 from lakeward.wiring.upkeep import Upkeep
 
@@ -48,3 +49,4 @@ class Parts:
     names: TreeRooms
     models: Models
     metrics: Counting
+    sources: SyncedSources

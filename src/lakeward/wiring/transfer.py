@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
@@ -21,14 +21,13 @@ from lakeward.storage.requests import ReadRequest
 from lakeward.storage.verbs import verb_named
 from lakeward.types.conform import to_reader
 from lakeward.types.schema import OP, Schema
+from lakeward.wiring.counted_batches import CountedBatches
+from lakeward.wiring.counted_batches import Progress as Progress
 from lakeward.wiring.declaring import Declaration, declare
 
 WRITER = "dataset.import"
 READER = "export"
 EXPORT_SUFFIXES = (".csv", ".parquet")
-
-Progress = Callable[[str, int, int | None], None]
-"""Is told what is being done, the rows so far, and how many there will be (None: not known)."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,7 @@ class Transfer:
             error.safe = error.safe or "nothing was changed"
             raise
         record = plan.declaration.carry_out(self._tree, actor)
-        counted = _Counted(reader, f"importing {record.name}", plan.rows, progress)
+        counted = CountedBatches(reader, f"importing {record.name}", plan.rows, progress)
         rows = pa.RecordBatchReader.from_batches(reader.schema, counted)
         try:
             written = self._storage.write(
@@ -265,7 +264,7 @@ class Transfer:
         request = ReadRequest(**{**vars(request), "version": version or None})
         reader = self._storage.read(record, request, reader=READER)
         whole = request.where is None and request.since is None and version == record.head_version
-        counted = _Counted(reader, f"exporting {record.name}", record.row_count if whole else None, progress)
+        counted = CountedBatches(reader, f"exporting {record.name}", record.row_count if whole else None, progress)
         stream = pa.RecordBatchReader.from_batches(reader.schema, counted)
         rows = write_csv(stream, path, settings) if csv else write_parquet(stream, path)
         return ExportResult(record.name, version, str(path), rows, path.stat().st_size)
@@ -303,29 +302,6 @@ def check_target(path: Path, overwrite: bool) -> None:
             next_step="choose another name, or add --force to replace it",
             path=str(path),
         )
-
-
-class _Counted:
-    """Passes batches on, counts their rows, and keeps the error that ended them."""
-
-    def __init__(self, reader: pa.RecordBatchReader, what: str, total: int | None, progress: Progress | None) -> None:
-        self.rows = 0
-        self.raised: LakewardError | None = None
-        self._reader = reader
-        self._what = what
-        self._total = total
-        self._progress = progress
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        try:
-            for batch in self._reader:
-                self.rows += batch.num_rows
-                yield batch
-                if self._progress is not None:
-                    self._progress(self._what, self.rows, self._total)
-        except LakewardError as error:
-            self.raised = error
-            raise
 
 
 def _opened(request: ImportRequest) -> FileConnector:
@@ -368,7 +344,7 @@ def _scan(file: FileConnector, declared: Mapping[str, str], progress: Progress |
         profile = file.scan()
         return profile.rows, profile.columns
     types = {column.name: str(column.type) for column in Schema.declare(declared).columns}
-    counted = _Counted(file.read(types), f"checking {file.path.name}", None, progress)
+    counted = CountedBatches(file.read(types), f"checking {file.path.name}", None, progress)
     for _ in counted:
         pass
     return counted.rows, types

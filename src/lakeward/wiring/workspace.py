@@ -64,7 +64,7 @@ class Workspace(TreeOfNames):
         self.recovery = parts.recovery
         self.retention = parts.retention
         self.upkeep = parts.upkeep
-        self.pipelines = parts.pipelines
+        self.pipelines, self.sources = parts.pipelines, parts.sources
         self._models = parts.models
         self._metrics = parts.metrics
         self.transfer = Transfer(parts.tree, parts.storage)

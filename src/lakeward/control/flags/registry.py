@@ -75,9 +75,9 @@ WRITERS: Mapping[str, Writer] = _by_name(
         Writer("dataset.import", "`lakeward dataset import`"),
         Writer("ingest.api", "`Dataset.write`, `create_dataset`"),
         Writer("manual.table", "tables that people edit (to come)", ceiling=_TO_COME),
-        Writer("sync.full", "full syncs (to come)", ceiling=_TO_COME),
-        Writer("sync.incremental", "syncs of what changed (to come)", ceiling=_TO_COME),
-        Writer("sync.append", "syncs of new rows (to come)", ceiling=_TO_COME),
+        Writer("sync.full", "`lakeward source sync`"),
+        Writer("sync.incremental", "`lakeward source sync --mode incremental`"),
+        Writer("sync.append", "`lakeward source sync --mode append`"),
         Writer("cdc.append", "change logs of databases (to come)", ceiling=_TO_COME),
     )
 )

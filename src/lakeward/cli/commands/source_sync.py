@@ -1,0 +1,120 @@
+"""`lakeward source sync`: tables of a source into datasets."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import RenderableType
+
+from lakeward.cli.columns import parse_names
+from lakeward.cli.command import DryRunOption, command
+from lakeward.cli.commands.dataset_create import ArmOption
+from lakeward.cli.commands.source_add import SourceArgument
+from lakeward.cli.next_steps import lakeward
+from lakeward.cli.session import Session, heavy
+from lakeward.cli.text import counted, table
+
+if TYPE_CHECKING:
+    from lakeward.wiring.syncing import TableSynced
+
+TablesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[TABLE…]", help="Tables of the source; none: those that it was added with.", show_default=False
+    ),
+]
+ModeOption = Annotated[
+    str, typer.Option("--mode", metavar="MODE", help="full: every row. incremental: what changed. append: new rows.")
+]
+IntoOption = Annotated[
+    str | None,
+    typer.Option("--into", metavar="CATALOG.SCHEMA", help="Where the datasets are; none: main and the source's name."),
+]
+KeyOption = Annotated[
+    list[str] | None,
+    typer.Option("--key", metavar="COLUMN", help="A key column of a new dataset; repeat it. None: the table's key."),
+]
+TextOption = Annotated[
+    list[str] | None,
+    typer.Option("--text", metavar="COLUMN", help="Read a column of a new dataset as the database prints it; repeat."),
+]
+EmptyOption = Annotated[
+    bool, typer.Option("--allow-empty", help="Let a table that lost all its rows empty its dataset.")
+]
+
+
+def register(group: typer.Typer) -> None:
+    """Add the command."""
+    command(group, "sync")(sync)
+
+
+def sync(
+    session: Session,
+    name: SourceArgument,
+    tables: TablesArgument = None,
+    mode: ModeOption = "full",
+    into: IntoOption = None,
+    key: KeyOption = None,
+    text: TextOption = None,
+    arm: ArmOption = None,
+    allow_empty: EmptyOption = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Bring tables into datasets: all from one moment of the source, all visible at once, or none.
+
+    full reads every row: with a key, rows that are the same stay as they are and those that are gone are deleted;
+    without one, the dataset is replaced. incremental reads the rows that were written since the last sync and updates
+    them by the key; rows that were deleted stay. append reads new rows only, each once. No row is left out whose
+    transaction was still running: it comes with the next sync. How far a table was read is decided with its rows.
+
+    A dataset is named as its table and made if it is missing. Its types are those of docs/sources.md; a value that its
+    type can't hold is refused with key and column, and every dataset stays as it was.
+    """
+    plan = heavy("lakeward.wiring.sync_plan")
+    request = plan.SyncRequest(
+        source=name,
+        tables=tables or [],
+        mode=mode,
+        into=into,
+        key=parse_names(key or []),
+        text=parse_names(text or []),
+        arm=arm,
+        allow_empty=allow_empty,
+    )
+    if dry_run:
+        with session.workspace() as workspace:
+            actions = [action for each in workspace.sources.plan_sync(request) for action in each.actions()]
+        session.show_actions(actions, "the same command without --dry-run")
+        return
+    started = time.monotonic()
+    with session.workspace() as workspace:
+        synced = workspace.sources.sync(request, session.progress)
+    seconds = time.monotonic() - started
+    rows = sum(each.rows_read for each in synced)
+    lines: list[RenderableType] = [
+        _table(synced),
+        f"{counted(rows, 'row')} read = {counted(rows, 'row')} written, in {seconds:.1f} s",
+    ]
+    document = {"source": name, "seconds": round(seconds, 3), "datasets": [each.to_json() for each in synced]}
+    session.show(document, lines, [lakeward("dataset", "preview", each.written.dataset) for each in synced[:1]])
+
+
+def _table(synced: list[TableSynced]) -> RenderableType:
+    columns = ("table", "dataset", "read", "added", "updated", "unchanged", "skipped", "deleted", "version")
+    rows = [
+        (
+            each.table,
+            each.written.dataset,
+            each.rows_read,
+            each.written.rows_added,
+            each.written.rows_updated,
+            each.written.rows_unchanged,
+            each.written.rows_skipped,
+            each.written.rows_deleted,
+            each.written.version,
+        )
+        for each in synced
+    ]
+    return table(columns, rows, columns[2:])

@@ -1,0 +1,93 @@
+"""The tables of sources: how each is reached, and which table feeds a dataset, read up to where.
+
+A position is written by the decide of the rows that it stands for, and by nothing else: see `deciding.record`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from lakeward.control.db import Database, Queries
+
+QUERIES = Queries.beside(__file__)
+
+
+@dataclass(frozen=True)
+class SourceRecord:
+    """A source as it is stored; its options hold references to secrets, never secrets.
+
+    Args:
+        name: what it is called.
+        type: the connector's name.
+        options: the connector's, as JSON.
+        tables: full names of those that are synced if none is named; empty: all of them.
+        added_at, added_by: when and by whom.
+    """
+
+    name: str
+    type: str
+    options: Mapping[str, Any]
+    tables: tuple[str, ...]
+    added_at: datetime
+    added_by: str
+
+
+@dataclass(frozen=True)
+class Feed:
+    """What feeds a dataset, and how far it was read with the dataset's version `version`.
+
+    `position` is the connector's own; None: it can't tell one.
+    """
+
+    source: str
+    relation: str
+    position: Mapping[str, Any] | None
+    version: int
+
+
+class SourceTables:
+    """The sources of one workspace."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self, name: str | None = None) -> list[SourceRecord]:
+        """Return the sources by name; of one name, if one is given."""
+        return [_record(row) for row in self._database.fetch(QUERIES["sources"], {"name": name})]
+
+    def add(
+        self, name: str, type_: str, options: Mapping[str, Any], tables: Sequence[str], actor: str
+    ) -> SourceRecord | None:
+        """Store a source; None: the name is in use."""
+        facts = {"name": name, "type": type_, "options": json.dumps(options), "tables": list(tables), "actor": actor}
+        with self._database.transaction() as connection:
+            row = connection.execute(QUERIES["add"], facts).mappings().one_or_none()
+            if row is not None:
+                after = json.dumps({"type": type_, "tables": list(tables)})
+                connection.execute(
+                    QUERIES["audit"], {"actor": actor, "action": "source.add", "subject": name, "after": after}
+                )
+        return _record(row) if row is not None else None
+
+    def remove(self, name: str, actor: str) -> bool:
+        """Forget a source, and say whether it was there. What it fed stays, and so does how far it was read."""
+        with self._database.transaction() as connection:
+            removed = connection.execute(QUERIES["remove"], {"name": name}).one_or_none() is not None
+            if removed:
+                connection.execute(
+                    QUERIES["audit"], {"actor": actor, "action": "source.remove", "subject": name, "after": None}
+                )
+        return removed
+
+    def feed(self, dataset_id: int) -> Feed | None:
+        """Return what feeds a dataset; None: no sync has written to it."""
+        rows = self._database.fetch(QUERIES["feed"], {"dataset_id": dataset_id})
+        return Feed(**rows[0]) if rows else None
+
+
+def _record(row: Mapping[Any, Any]) -> SourceRecord:
+    return SourceRecord(**{**row, "tables": tuple(row["tables"])})

@@ -1,0 +1,20 @@
+-- name: sources
+SELECT name, type, options, tables, added_at, added_by FROM lakeward.sources
+WHERE CAST(:name AS text) IS NULL OR name = :name
+ORDER BY name COLLATE "C";
+
+-- name: add
+INSERT INTO lakeward.sources (name, type, options, tables, added_by)
+VALUES (:name, :type, CAST(:options AS jsonb), :tables, :actor)
+ON CONFLICT (name) DO NOTHING
+RETURNING name, type, options, tables, added_at, added_by;
+
+-- name: remove
+DELETE FROM lakeward.sources WHERE name = :name RETURNING name;
+
+-- name: audit
+INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
+VALUES (:actor, :action, :subject, NULL, CAST(:after AS jsonb));
+
+-- name: feed
+SELECT source, relation, position, version FROM lakeward.sync_positions WHERE dataset_id = :dataset_id;

@@ -1,0 +1,211 @@
+"""PostgreSQL as a source: its tables, and their rows in one repeatable-read, read-only transaction, through ADBC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import adbc_driver_manager
+import adbc_driver_postgresql.dbapi
+import psycopg
+import sqlalchemy
+from adbc_driver_manager.dbapi import Connection
+from psycopg import sql
+from pydantic import BaseModel, ConfigDict, Field
+
+from lakeward.control.db import Database, Queries
+from lakeward.errors import ControlError, SettingsError, SourceError
+from lakeward.sources.database import (
+    NEW,
+    DatabaseConnector,
+    ReadWindow,
+    Snapshot,
+    SourceColumn,
+    SourceTable,
+    TableRead,
+)
+from lakeward.sources.databases.postgres_changes import STATE, SYSTEM, HorizonPosition, rows_of
+from lakeward.sources.databases.postgres_rows import TableRows
+from lakeward.sources.databases.postgres_types import PostgresType, Rule, as_text, rule_of
+
+QUERIES = Queries.beside(__file__)
+MINIMUM_SERVER = 130_000
+"""PostgreSQL 13, the first with `pg_current_snapshot`, as `server_version_num` counts."""
+
+# What text looks like must not depend on the server's settings. The search path stays: functions of views may need it.
+_SESSION = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+    "SET LOCAL TimeZone = 'UTC'",
+    "SET LOCAL DateStyle = 'ISO, YMD'",
+    "SET LOCAL IntervalStyle = 'iso_8601'",
+    "SET LOCAL extra_float_digits = 1",
+    "SET LOCAL bytea_output = 'hex'",
+)
+
+
+class PostgresOptions(BaseModel):
+    """How PostgreSQL is reached."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: str = Field(
+        description="postgresql://user@host:5432/database, or a reference to it: env:NAME or file:/path. A URL with a "
+        "password can only be referred to."
+    )
+
+
+class PostgresSource(DatabaseConnector):
+    """A PostgreSQL database, 13 or newer; a standby is fine, and so is a user who may only read."""
+
+    name: ClassVar[str] = "postgres"
+    options: ClassVar[type[BaseModel]] = PostgresOptions
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    def made(cls, options: BaseModel, resolve: Callable[[str], str]) -> PostgresSource:
+        """Return the database that a URL names; it is reached when it is asked for something."""
+        assert isinstance(options, PostgresOptions)
+        try:
+            return cls(Database(resolve(options.url)))
+        except SettingsError as error:
+            if "setting" not in error.fields:
+                raise
+            raise SettingsError(
+                error.message.replace("the database URL", "the source's URL"),
+                safe="nothing was done",
+                next_step="write postgresql://user:password@host:5432/database where env:NAME or file:/path name it",
+            ) from None
+
+    def discover(self) -> list[SourceTable]:
+        """Return tables, views and foreign tables, partitioned tables as one; columns as `postgres_types` has them."""
+        with self._named_errors(), self._database.transaction() as connection:
+            server = connection.execute(QUERIES["server"]).one()
+            self._check_server(server.version, server.encoding)
+            return [_table(row) for row in connection.execute(QUERIES["tables"]).mappings()]
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Hold a transaction whose reads all see the moment at which it began."""
+        connection: Connection | None = None
+        try:
+            with self._named_errors():
+                connection = adbc_driver_postgresql.dbapi.connect(self._database.libpq_url)
+                connection.adbc_connection.set_autocommit(False)
+                for statement in _SESSION:
+                    with connection.cursor() as cursor:
+                        cursor.execute(statement)
+            yield PostgresSnapshot(connection, self._named_errors)
+        finally:
+            if connection is not None:
+                with suppress(adbc_driver_manager.Error):
+                    connection.close()
+
+    def close(self) -> None:
+        """Close what `discover` was asked through."""
+        self._database.close()
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """Give what a driver says without any secret, and without the driver's own error behind it."""
+        try:
+            yield
+        except ControlError as error:
+            raise self._error(error.message) from None
+        except (sqlalchemy.exc.SQLAlchemyError, psycopg.Error, adbc_driver_manager.Error, OSError) as error:
+            cause = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
+            raise self._error(f"PostgreSQL at {self._database.display_url}: {str(cause).strip()}") from None
+
+    def _error(self, text: str) -> SourceError:
+        return SourceError(
+            self._database.redacted(text),
+            safe="nothing was written",
+            next_step="check that it can be reached from here and that the user may read there, then repeat",
+            source=self._database.display_url,
+        )
+
+    def _check_server(self, version: int, encoding: str) -> None:
+        if version < MINIMUM_SERVER or encoding == "SQL_ASCII":
+            what = f"is version {version // 10_000}" if version < MINIMUM_SERVER else "has no encoding (SQL_ASCII)"
+            raise SourceError(
+                f"PostgreSQL at {self._database.display_url} {what}; a source is 13 or newer, and knows its encoding",
+                safe="nothing was written",
+                source=self._database.display_url,
+            )
+
+
+class PostgresSnapshot(Snapshot):
+    """One transaction of a source.
+
+    Args:
+        connection: is in it.
+        named: a context that names the driver's errors.
+    """
+
+    def __init__(self, connection: Connection, named: Callable[[], Any]) -> None:
+        self._connection = connection
+        self._named = named
+
+    def read(self, window: ReadWindow) -> TableRead:
+        """Stream the rows of a window, guarded by the server: see `TableRows`."""
+        table = window.table
+        with self._named():
+            position = self._position(window) if table.followed else None
+        where = rows_of(window, position)
+        rules = [(column.name, _rule(window, column), column.native) for column in table.columns]
+        rows = TableRows(self._connection, self._named, table, rules, window.types)
+        if position is None:
+            return TableRead(rows.stream(where), None, follows=True)
+        follows = window.after is not None and HorizonPosition.read(window.after).leads_to(position)
+        return TableRead(rows.stream(where), position.to_json(), follows)
+
+    def _position(self, window: ReadWindow) -> HorizonPosition:
+        """Return what the next read of the table may take for seen."""
+        name = sql.Literal(sql.Identifier(window.table.schema, window.table.name).as_string())
+        state = self._fetch(STATE.format(name).as_string())
+        # A function that the user may not call fails even where it is not reached.
+        identity = self._fetch(SYSTEM) if state.pop("told") else {"system": None}
+        return HorizonPosition(**identity, **state, exact=window.what == NEW)
+
+    def _fetch(self, query: str) -> dict[str, Any]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(query)
+            [row] = cursor.fetch_arrow_table().to_pylist()
+        return dict(row)
+
+
+def _rule(window: ReadWindow, column: SourceColumn) -> Rule:
+    """Return how a column is read: as its type says, or as text."""
+    wanted = window.types[column.name]
+    if wanted == column.type:
+        assert isinstance(column, PostgresColumn)
+        return rule_of(column.of)
+    return as_text()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostgresColumn(SourceColumn):
+    """A column that knows its type as the catalog has it."""
+
+    of: PostgresType
+
+
+def _column(entry: dict[str, Any]) -> PostgresColumn:
+    element = PostgresType(entry["element"], entry["element_kind"]) if entry["element"] else None
+    of = PostgresType(entry["typname"], entry["kind"], entry["modifier"], element)
+    rule = rule_of(of)
+    return PostgresColumn(entry["name"], entry["native"], rule.type, rule.about if rule.type is None else None, of=of)
+
+
+def _table(row: sqlalchemy.RowMapping) -> SourceTable:
+    return SourceTable(
+        row["schema"],
+        row["name"],
+        tuple(_column(entry) for entry in row["columns"]),
+        tuple(row["primary_key"]),
+        row["rows"],
+        row["followed"],
+    )

@@ -1,0 +1,190 @@
+"""Sources of a workspace: added by a reference to how they are reached, looked into, and removed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from lakeward.control.sources import SourceRecord, SourceTables
+from lakeward.errors import InvalidName, NameTaken, SchemaError, SettingsError, UnknownObject
+from lakeward.sources.database import DatabaseConnector, SourceColumn, SourceTable
+from lakeward.sources.database_sources import database_connector
+from lakeward.sources.references import check_reference, resolved
+from lakeward.wiring.actor import actor
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+
+
+class Sources:
+    """The sources of one workspace.
+
+    Args:
+        tables: where they are stored.
+    """
+
+    def __init__(self, tables: SourceTables) -> None:
+        self._tables = tables
+
+    def add(self, name: str, type_: str, options: Mapping[str, Any], tables: Sequence[str] = ()) -> SourceRecord:
+        """Store a source once it answers and its tables can be read.
+
+        Args:
+            name: letters, digits, `_` and `-`.
+            type_: the connector's name.
+            options: the connector's; a secret is given as a reference, `env:NAME` or `file:/path`.
+            tables: those that are synced if none is named; empty: all that keep rows themselves.
+
+        Raises:
+            NameTaken, InvalidName: the name.
+            SettingsError: an option is wrong, or holds a password.
+            SourceError: it does not answer.
+            SchemaError: a column of one of `tables` has a type that is refused.
+        """
+        if not _NAME.fullmatch(name):
+            raise InvalidName(
+                f"{name!r} can't name a source",
+                next_step="use up to 63 letters, digits, _ and -, beginning with a letter or digit",
+                name=name,
+            )
+        checked = _options(type_, options)
+        if self._tables.all(name):
+            raise _taken(name)
+        with _opened(type_, checked) as connector:
+            chosen = choose(connector.discover(), tables, name)
+        for table in chosen:
+            check_types(table, name)
+        stored = checked.model_dump(mode="json")
+        added = self._tables.add(name, type_, stored, [table.full_name for table in chosen], actor())
+        if added is None:
+            raise _taken(name)
+        return added
+
+    def all(self) -> list[SourceRecord]:
+        """Return every source, by name."""
+        return self._tables.all()
+
+    def find(self, name: str) -> SourceRecord:
+        """Return the source of that name.
+
+        Raises:
+            UnknownObject: there is none, with those that there are.
+        """
+        found = self._tables.all(name)
+        if not found:
+            known = ", ".join(each.name for each in self._tables.all()) or "none"
+            raise UnknownObject(
+                f"there is no source {name!r}; there are {known}",
+                next_step="lakeward source add NAME --type postgres --url env:PGURL",
+                source=name,
+            )
+        return found[0]
+
+    def tables(self, name: str) -> list[SourceTable]:
+        """Return what a source has, by asking it.
+
+        Raises:
+            SourceError: it does not answer.
+        """
+        with self.connected(self.find(name)) as connector:
+            return connector.discover()
+
+    def remove(self, name: str) -> None:
+        """Forget a source. Datasets that it fed stay, and go on where they were if it is added again.
+
+        Raises:
+            UnknownObject: there is none.
+        """
+        self.find(name)
+        self._tables.remove(name, actor())
+
+    @contextmanager
+    def connected(self, record: SourceRecord) -> Iterator[DatabaseConnector]:
+        """Hold the connector of a source."""
+        with _opened(record.type, _options(record.type, record.options)) as connector:
+            yield connector
+
+
+def choose(found: Sequence[SourceTable], wanted: Sequence[str], source: str) -> list[SourceTable]:
+    """Return the tables that are wanted, by their full names, or by their own where one schema alone has it.
+
+    Raises:
+        UnknownObject: one is not there, or a name stands for several.
+    """
+    chosen: list[SourceTable] = []
+    for name in wanted:
+        fits = [table for table in found if name in (table.full_name, table.name)]
+        exact = [table for table in fits if table.full_name == name] or fits
+        if len(exact) != 1:
+            what = f"has several tables {name!r}: {', '.join(each.full_name for each in exact)}"
+            raise UnknownObject(
+                f"source {source} {what if exact else f'has no table {name!r} that its user may read'}",
+                safe="nothing was changed",
+                next_step=f"lakeward source tables {source}",
+                source=source,
+                table=name,
+            )
+        if exact[0] not in chosen:
+            chosen.append(exact[0])
+    return chosen
+
+
+def check_types(table: SourceTable, source: str, text: Sequence[str] = ()) -> None:
+    """Refuse a table with a column whose type has no logical type, unless it is read as text.
+
+    Raises:
+        SchemaError: the columns are named.
+    """
+    refused = [column for column in table.columns if column.type is None and column.name not in text]
+    if refused:
+        raise SchemaError(
+            f"table {table.full_name} of source {source}: {'; '.join(map(_why, refused))}",
+            safe="nothing was changed",
+            next_step=" ".join(["read as the database prints it:", *(f"--text {each.name}" for each in refused)])
+            + " when it is synced; or sync a view without it",
+            table=table.full_name,
+            columns=[column.name for column in refused],
+        )
+
+
+def _why(column: SourceColumn) -> str:
+    return f"column {column.name!r} is {column.native}, which has no type here: {column.refused}"
+
+
+@contextmanager
+def _opened(type_: str, options: BaseModel) -> Iterator[DatabaseConnector]:
+    connector = database_connector(type_).made(options, resolved)
+    try:
+        yield connector
+    finally:
+        connector.close()
+
+
+def _options(type_: str, given: Mapping[str, Any]) -> BaseModel:
+    """Return the connector's options; what is wrong is told by its name, never by its value."""
+    model = database_connector(type_).options
+    for name, value in given.items():
+        check_reference(str(value), name)
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as error:
+        wrong = error.errors(include_input=False, include_url=False)[0]
+        option = ".".join(map(str, wrong["loc"]))
+        raise SettingsError(
+            f"option {option!r} of a {type_} source: {wrong['msg']}",
+            safe="nothing was changed",
+            next_step=f"it has {', '.join(model.model_fields)}",
+            option=option,
+        ) from None
+
+
+def _taken(name: str) -> NameTaken:
+    return NameTaken(
+        f"there is a source {name!r} already",
+        safe="it is unchanged",
+        next_step=f"choose another name, or `lakeward source remove {name}`",
+        source=name,
+    )

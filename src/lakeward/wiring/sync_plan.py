@@ -1,0 +1,230 @@
+"""What a sync will do: which tables become which datasets, as which types, by which verbs. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakeward.control.names import DatasetName, parse_levels
+from lakeward.control.routes import in_words
+from lakeward.control.sources import Feed, SourceRecord
+from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.errors import ColumnMismatch, InvalidName, NameTaken, SchemaError, UsageError
+from lakeward.sources.database import SourceTable
+from lakeward.wiring.declaring import Declaration, declare
+from lakeward.wiring.sources import check_types, choose
+from lakeward.wiring.sync_modes import SyncMode
+
+
+@dataclass(frozen=True)
+class SyncRequest:
+    """What to sync, and how.
+
+    Args:
+        source: its name.
+        tables: of the source; none: those that it was added with, or else all that keep rows themselves.
+        mode: the name of a sync mode.
+        into: `catalog.schema` of the datasets; None: `main.SOURCE`.
+        key: the primary key of a dataset that is made; none: the table's.
+        text: columns of a dataset that is made, which are read as the database prints them.
+        arm: of datasets that are made; None: as the flag of the mode's writer says.
+        allow_empty: lets a table without rows empty its dataset.
+    """
+
+    source: str
+    tables: Sequence[str] = ()
+    mode: str = "full"
+    into: str | None = None
+    key: Sequence[str] = ()
+    text: Sequence[str] = ()
+    arm: str | None = None
+    allow_empty: bool = False
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """One table and its dataset.
+
+    Args:
+        source: the source's name.
+        table: as it was discovered.
+        declaration: of the dataset.
+        types: the logical type's text of every column, in the dataset's order.
+        mode: how it is synced.
+        verb: how it is written.
+        first: whether the dataset has no version; nobody may give it one meanwhile.
+    """
+
+    source: str
+    table: SourceTable
+    declaration: Declaration
+    types: Mapping[str, str]
+    mode: SyncMode
+    verb: str
+    first: bool
+
+    @property
+    def keyed(self) -> bool:
+        """Whether rows are known again by a key."""
+        return bool(self.declaration.schema.primary_key)
+
+    def actions(self) -> list[str]:
+        """Return what the sync does with it, in order."""
+        target = f"{self.declaration.name} on {in_words(self.declaration.mode)}"
+        read = f"read {self.table.full_name} of {self.source}: {self.mode.about}"
+        return [*self.declaration.actions(), f"{read}; {self.verb} them to {target}, as one new version"]
+
+
+def choose_tables(record: SourceRecord, found: Sequence[SourceTable], wanted: Sequence[str]) -> list[SourceTable]:
+    """Return the tables of a sync, at least one.
+
+    Raises:
+        UnknownObject: one is not there.
+        UsageError: there is none.
+    """
+    names = wanted or record.tables
+    chosen = choose(found, names, record.name) if names else [table for table in found if table.followed]
+    if not chosen:
+        raise UsageError(
+            f"source {record.name} has no table that keeps rows itself",
+            safe="nothing was changed",
+            next_step=f"name a view: lakeward source sync {record.name} VIEW",
+            source=record.name,
+        )
+    return chosen
+
+
+def dataset_names(request: SyncRequest, tables: Sequence[SourceTable]) -> list[str]:
+    """Return the full name of each table's dataset.
+
+    Raises:
+        InvalidName: `into` is no catalog and schema.
+        UsageError: two tables would become one dataset, or a key or columns are named for several tables.
+    """
+    if len(tables) > 1 and (request.key or request.text):
+        raise UsageError(
+            f"a key and columns are those of one table, and {len(tables)} are synced",
+            safe="nothing was changed",
+            next_step="sync the tables one by one",
+        )
+    into = parse_levels(request.into, 2) if request.into is not None else ("main", request.source)
+    if into is None:
+        raise InvalidName(f"{request.into!r} is no catalog.schema", next_step="--into main.raw", name=request.into)
+    names = [str(DatasetName(into[0], into[1], table.name)) for table in tables]
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            twins = [table.full_name for table, other in zip(tables, names, strict=True) if other == name]
+            raise UsageError(
+                f"tables {' and '.join(twins)} would both become dataset {name}",
+                safe="nothing was changed",
+                next_step="sync them one by one, each with its own --into catalog.schema",
+                dataset=name,
+            )
+    return names
+
+
+def plan_table(
+    tree: Tree, request: SyncRequest, mode: SyncMode, table: SourceTable, name: str, feed: Feed | None, made_as: str
+) -> TablePlan:
+    """Return the plan of one table.
+
+    Args:
+        tree: of the workspace.
+        request, mode: what is asked for.
+        table: as it was discovered.
+        name: of its dataset.
+        feed: what feeds the dataset until now.
+        made_as: the mode of a dataset that is made, if no arm is declared.
+
+    Raises:
+        SchemaError: a column has a type that is refused, or not the dataset's.
+        ColumnMismatch: the dataset has other columns.
+        NameTaken: the dataset was declared otherwise, or is not fed by this table.
+        UsageError: the mode needs a key.
+    """
+    existing = tree.find(name)
+    if existing is None:
+        tree.check_unused(name)
+        _check_text(request, table)
+        check_types(table, request.source, request.text)
+        types = {each.name: "string" if each.name in request.text else str(each.type) for each in table.columns}
+        key = list(request.key) or list(table.primary_key)
+    else:
+        check_fed(existing.name, existing.head_version, feed, request.source, table.full_name)
+        types = _existing_types(existing, table, request)
+        key = list(request.key) or list(existing.schema.primary_key)
+    declaration = declare(tree, name, types, key, request.arm, mode=made_as)
+    verb = mode.verb(bool(key))
+    if verb is None:
+        raise UsageError(
+            f"{mode.name} matches rows by a primary key, and {table.full_name} has none",
+            safe="nothing was changed",
+            next_step="name the key columns: --key COLUMN; or use --mode full",
+            table=table.full_name,
+        )
+    first = existing is None or existing.head_version == 0
+    # The database itself lets no key of it come twice, and there is nothing yet to match it with.
+    by_itself = first and set(key) == set(table.primary_key)
+    return TablePlan(request.source, table, declaration, types, mode, "replace" if by_itself else verb, first)
+
+
+def check_fed(dataset: str, version: int, feed: Feed | None, source: str, table: str) -> None:
+    """Refuse to write to a dataset whose rows are not those of this table.
+
+    Raises:
+        NameTaken: it has rows that no sync wrote, or another table's.
+    """
+    if feed is not None and (feed.source, feed.relation) != (source, table):
+        what = f"is fed by {feed.relation} of source {feed.source}"
+    elif feed is None and version > 0:
+        what = "has rows that no sync wrote"
+    else:
+        return
+    raise NameTaken(
+        f"dataset {dataset} {what}, not by {table} of source {source}",
+        safe=f"the dataset is unchanged at version {version}",
+        next_step="sync into another schema: --into catalog.schema",
+        dataset=dataset,
+    )
+
+
+def _check_text(request: SyncRequest, table: SourceTable) -> None:
+    known = [column.name for column in table.columns]
+    unknown = [name for name in request.text if name not in known]
+    if unknown:
+        raise SchemaError(
+            f"table {table.full_name} has no column {unknown[0]!r}; there are {', '.join(known)}",
+            safe="nothing was changed",
+            column=unknown[0],
+        )
+
+
+def _existing_types(existing: DatasetRecord, table: SourceTable, request: SyncRequest) -> dict[str, str]:
+    """Return the types of a dataset that is there, if the table still fits it."""
+    types = {column.name: str(column.type) for column in existing.schema.columns}
+    columns = {column.name: column for column in table.columns}
+    missing = [name for name in types if name not in columns]
+    unexpected = [name for name in columns if name not in types]
+    way_out = "sync it into a new dataset: --into catalog.schema"
+    if missing or unexpected:
+        raise ColumnMismatch(
+            f"table {table.full_name} has not the columns of dataset {existing.name}; "
+            f"missing in the table: {', '.join(missing) or 'none'}; new there: {', '.join(unexpected) or 'none'}",
+            safe=f"the dataset is unchanged at version {existing.head_version}",
+            next_step=way_out,
+            dataset=existing.name,
+            missing=missing,
+            unexpected=unexpected,
+        )
+    for name, type_ in types.items():
+        wanted = "string" if name in request.text else columns[name].type
+        if type_ != wanted and (name in request.text or type_ != "string"):
+            raise SchemaError(
+                f"column {name!r} of table {table.full_name} is {columns[name].native}, for which dataset "
+                f"{existing.name} would have {wanted or 'no type'}; it has {type_}",
+                safe=f"the dataset is unchanged at version {existing.head_version}",
+                next_step=way_out,
+                dataset=existing.name,
+                column=name,
+            )
+    return types

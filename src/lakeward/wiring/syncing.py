@@ -1,0 +1,211 @@
+"""Syncs: tables of a source into datasets, all from one moment of it and visible at one moment here.
+
+The source is asked once every dataset is held, so that nobody writes between a position and the rows that follow it.
+What was read, up to where, is decided together with the rows: a crash skips nothing, and repeats nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakeward.control.records import Fed, OpenTransaction
+from lakeward.control.sources import SourceTables
+from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.errors import ConflictError, LakewardError, StorageError, UsageError
+from lakeward.sources.database import NEW, DatabaseConnector, ReadWindow, Snapshot, TableRead
+from lakeward.storage.facade import Storage
+from lakeward.storage.requests import Output, WriteResult
+from lakeward.types.conform import to_reader
+from lakeward.wiring.actor import actor
+from lakeward.wiring.counted_batches import CountedBatches, Progress
+from lakeward.wiring.sources import Sources
+from lakeward.wiring.sync_modes import sync_mode
+from lakeward.wiring.sync_plan import SyncRequest, TablePlan, check_fed, choose_tables, dataset_names, plan_table
+
+
+@dataclass(frozen=True)
+class TableSynced:
+    """What a sync did to one dataset; `rows_read` is also the number of rows that were written, see `WriteResult`."""
+
+    source: str
+    table: str
+    mode: str
+    created: bool
+    rows_read: int
+    written: WriteResult
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        own = {name: value for name, value in vars(self).items() if name != "written"}
+        return {**own, **self.written.to_json()}
+
+
+class SyncedSources(Sources):
+    """The sources of one workspace, and their syncs.
+
+    Args:
+        tables: where sources are stored, and what feeds each dataset.
+        tree: of the workspace.
+        storage: writes.
+    """
+
+    def __init__(self, tables: SourceTables, tree: Tree, storage: Storage) -> None:
+        super().__init__(tables)
+        self._tree = tree
+        self._storage = storage
+
+    def plan_sync(self, request: SyncRequest) -> list[TablePlan]:
+        """Check a sync, and ask the source for its tables. Changes nothing.
+
+        Raises:
+            UnknownObject: no such source, table or mode.
+            SourceError: the source does not answer.
+            SchemaError, ColumnMismatch, NameTaken, UsageError: see `plan_table`.
+        """
+        mode = sync_mode(request.mode)
+        record = self.find(request.source)
+        with self.connected(record) as connector:
+            chosen = choose_tables(record, connector.discover(), request.tables)
+        made_as = self._storage.flags.mode_of_new(mode.writer)
+        plans: list[TablePlan] = []
+        for table, name in zip(chosen, dataset_names(request, chosen), strict=True):
+            existing = self._tree.find(name)
+            feed = self._tables.feed(existing.id) if existing is not None else None
+            plans.append(plan_table(self._tree, request, mode, table, name, feed, made_as))
+        return plans
+
+    def sync(self, request: SyncRequest, progress: Progress | None = None) -> list[TableSynced]:
+        """Sync; the rows of all tables become visible at once, or none do.
+
+        Raises:
+            ValueRefused: a value has no form in its column's type; every dataset is unchanged.
+            ConflictError: somebody else holds or wrote a dataset.
+            EmptyReplace: a table has no rows any more, and that was not asked for.
+            What `plan_sync` raises.
+        """
+        plans = self.plan_sync(request)
+        records = [plan.declaration.carry_out(self._tree, actor()) for plan in plans]
+        with ExitStack() as stack:
+            connector = stack.enter_context(self.connected(self.find(request.source)))
+            moment = _Moment(connector, stack)
+            syncs = [
+                _TableSync(plan, record, self._tables, moment, request.allow_empty, progress)
+                for plan, record in zip(plans, records, strict=True)
+            ]
+            try:
+                build = self._storage.build([each.output() for each in syncs], writer=plans[0].mode.writer)
+            except Exception as error:
+                # On its way through other libraries an error of the source may have kept only its text.
+                raised = next((each.raised for each in syncs if each.raised is not None), None)
+                if raised is not None and raised is not error:
+                    raise raised from error
+                raise
+        written = {each.dataset: each for each in build.transactions}
+        return [each.result(written[each.record.name]) for each in syncs]
+
+
+class _Moment:
+    """The one snapshot of a source that all tables are read in, begun when the first is: every dataset is held then."""
+
+    def __init__(self, connector: DatabaseConnector, stack: ExitStack) -> None:
+        self._connector = connector
+        self._stack = stack
+        self._snapshot: Snapshot | None = None
+
+    def snapshot(self) -> Snapshot:
+        if self._snapshot is None:
+            self._snapshot = self._stack.enter_context(self._connector.snapshot())
+        return self._snapshot
+
+
+class _TableSync:
+    """One table on its way to its dataset."""
+
+    def __init__(
+        self,
+        plan: TablePlan,
+        record: DatasetRecord,
+        tables: SourceTables,
+        moment: _Moment,
+        allow_empty: bool,
+        progress: Progress | None,
+    ) -> None:
+        self.record = record
+        self._plan = plan
+        self._tables = tables
+        self._moment = moment
+        self._allow_empty = allow_empty or plan.first
+        self._progress = progress
+        self._counted: CountedBatches | None = None
+        self._read: TableRead | None = None
+
+    @property
+    def raised(self) -> LakewardError | None:
+        """The error that ended its rows, if one did."""
+        return self._counted.raised if self._counted is not None else None
+
+    def output(self) -> Output:
+        return Output(
+            self.record,
+            self._plan.verb,
+            self._rows,
+            allow_empty=self._allow_empty,
+            opened=self._check_held,
+            fed=self._fed,
+        )
+
+    def result(self, written: WriteResult) -> TableSynced:
+        """Return what the caller is told; every row that was read was written, or is said to have been there."""
+        read = self._counted.rows if self._counted is not None else 0
+        if read != written.rows_in:
+            raise StorageError(
+                f"dataset {written.dataset}: {read} rows were read and {written.rows_in} written",
+                dataset=written.dataset,
+                rows_read=read,
+                rows_written=written.rows_in,
+            )
+        plan = self._plan
+        created = plan.declaration.existing is None
+        return TableSynced(plan.source, plan.table.full_name, plan.mode.name, created, read, written)
+
+    def _fed(self) -> Fed:
+        read, plan = self._read, self._plan
+        assert read is not None, "rows are read before they are decided"
+        # A full sync reads everything anyway; but what others go on from must be of this table.
+        alone = not plan.mode.whole or not read.follows
+        return Fed(plan.source, plan.table.full_name, read.position, alone)
+
+    def _check_held(self, transaction: OpenTransaction) -> None:
+        """Look once more, now that nobody else can write: the plan was made before."""
+        plan = self._plan
+        if plan.first and transaction.parent_version > 0:
+            raise ConflictError(
+                f"dataset {self.record.name} got its first version while its sync was prepared",
+                safe=f"the dataset is unchanged at version {transaction.parent_version}",
+                next_step="repeat the sync",
+                dataset=self.record.name,
+            )
+        feed = self._tables.feed(self.record.id)
+        check_fed(self.record.name, transaction.parent_version, feed, plan.source, plan.table.full_name)
+
+    def _rows(self) -> pa.RecordBatchReader:
+        plan = self._plan
+        feed = self._tables.feed(self.record.id)
+        after = feed.position if feed is not None else None
+        if plan.mode.what == NEW and not plan.keyed and feed is not None and after is None:
+            raise UsageError(
+                f"dataset {self.record.name} has rows of {plan.table.full_name}, and nothing tells up to where",
+                safe="the dataset is unchanged",
+                next_step="sync it into a new dataset: --into catalog.schema",
+                dataset=self.record.name,
+            )
+        window = ReadWindow(plan.table, plan.types, plan.mode.what, after, matched=plan.keyed)
+        read = self._moment.snapshot().read(window)
+        self._read = read
+        total = plan.table.rows if plan.mode.whole else None
+        self._counted = CountedBatches(read.rows, f"syncing {self.record.name}", total, self._progress)
+        rows = pa.RecordBatchReader.from_batches(read.rows.schema, self._counted)
+        return to_reader(rows, self.record.schema, dataset=self.record.name)
