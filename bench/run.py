@@ -17,6 +17,7 @@ import postgres_rows
 import small_build
 
 import moves
+import sources
 import stores
 
 BENCHMARKS = (
@@ -32,6 +33,7 @@ BENCHMARKS = (
     moves,
     pipelines,
     parallel,
+    sources,
     stores,
 )
 
