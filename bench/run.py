@@ -15,9 +15,9 @@ import parallel
 import pipelines
 import postgres_rows
 import small_build
+import sources
 
 import moves
-import sources
 import stores
 
 BENCHMARKS = (
