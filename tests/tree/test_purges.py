@@ -187,7 +187,7 @@ def test_four_processes_at_once(
     a_month_later()
     case = {"maintain": [], "older_than": GRACE, "settings": str(tree_root / "lakeward.toml")}
     answers = [each.answer() for each in driver.run_together([case] * 4)]
-    assert [each["failures"] for each in answers] == [[]] * 4
+    assert [each.get("failures", each) for each in answers] == [[]] * 4
     left = "SELECT count(*) FROM lakeward.datasets WHERE id = ANY (:ids) AND purged_at IS NULL"
     assert rows(ws.database, left, ids=ids) == [(0,)]
     assert not [path for path in files(warehouse) if "iceberg_" in str(path)] and kept.row_count == 5

@@ -183,7 +183,7 @@ class Objects:
         key = {"level": what.level, "id": what.id}
         try:
             with self._database.transaction() as connection:
-                before = connection.execute(QUERIES["name_now"], key).scalar_one()
+                before = connection.execute(QUERIES[f"name_of_{what.level}"], key).scalar_one()
                 if before == name:
                     return what
                 if connection.execute(QUERIES[f"rename_{what.level}"], {**key, "name": name}).first() is None:

@@ -46,9 +46,15 @@ UPDATE lakeward.schemas SET name = :name WHERE id = :id AND drop_id IS NULL RETU
 -- name: rename_dataset
 UPDATE lakeward.datasets SET name = :name WHERE id = :id AND drop_id IS NULL RETURNING id;
 
--- name: name_now
--- Locks nothing: the update before it did.
-SELECT name FROM lakeward.tree WHERE level = :level AND id = :id;
+-- name: name_of_catalog
+-- Before a rename, which another one waits for: each keeps the name that it has taken away.
+SELECT name FROM lakeward.catalogs WHERE id = :id FOR NO KEY UPDATE;
+
+-- name: name_of_schema
+SELECT name FROM lakeward.schemas WHERE id = :id FOR NO KEY UPDATE;
+
+-- name: name_of_dataset
+SELECT name FROM lakeward.datasets WHERE id = :id FOR NO KEY UPDATE;
 
 -- name: is_valid_name
 SELECT lakeward.is_valid_name(:name) AS valid;

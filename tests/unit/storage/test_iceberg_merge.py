@@ -139,11 +139,12 @@ def test_delete_files_are_as_the_spec_says(orders: Subject) -> None:
             assert mark.file_size_in_bytes == Path(local_path(mark.file_path)).stat().st_size
 
 
-def test_another_engines_delete_file_for_several_data_files(shared: lakeward.Workspace, tmp_path: Path) -> None:
+def test_another_engines_delete_file_for_several_data_files(shared: lakeward.Workspace) -> None:
     orders = Subject(shared).fill(range(10), range(100, 110))
     paths = sorted(orders.files())
-    delete_positions(orders.table, tmp_path, paths[0], [2])
-    delete_many(orders.table, tmp_path, {paths[0]: [0, 5], paths[1]: [0, 9], "file:///gone.parquet": [1]})
+    place = Path(orders.table.location().removeprefix("file://"))
+    delete_positions(orders.table, place, paths[0], [2])
+    delete_many(orders.table, place, {paths[0]: [0, 5], paths[1]: [0, 9], "file:///gone.parquet": [1]})
     adopted = orders.workspace.dataset(orders.held.created.name).adopt()
     assert adopted.row_count == 15
     result = orders.upsert(0, 1, 2, 3, 100, 101)

@@ -29,9 +29,9 @@ def watch(
             seconds=seconds,
             progress=build_progress(session),
         )
-        session.say("watching; Ctrl-C ends it")
         try:
-            sys.stdout.flush()
+            # Whoever has read this may press it.
+            session.say("watching; Ctrl-C ends it")
             for outcome in outcomes:
                 if not isinstance(outcome, LakewardError):
                     _built(session, outcome)
