@@ -55,22 +55,20 @@ class Purger:
             Diverged: another engine has written to the table since it was dropped.
         """
         dataset_id = task.table.dataset_id
+        if self._purges.listed(dataset_id) is None:
+            try:
+                if task.dry_run:
+                    yield from self._would_go(task)
+                    return
+                self._list(task)
+            except CatalogError:
+                # Another process may have noted the files meanwhile, and begun to remove what we were looking at.
+                if self._purges.listed(dataset_id) is None:
+                    raise
+            self._faults.at("purge:listed")
         listed = self._purges.listed(dataset_id)
         if listed is None:
-            found = self._found(task)
-            root = self._root(task, found)
-            files = self._doomed(task, found, root) if found is not None and root is not None else iter(())
-            if task.dry_run:
-                yield from (_leftover(task, file) for file in files)
-                if found is not None and root is not None:
-                    yield Leftover(task.table.name, "table", ".".join(found.name()))
-                return
-            with catalog_errors(f"dataset {task.table.name}"):
-                self._purges.list_files(dataset_id, root, files)
-            self._faults.at("purge:listed")
-            listed = self._purges.listed(dataset_id)
-            if listed is None:
-                return  # another process has come to the end of it meanwhile
+            return  # another process has come to the end of it meanwhile
         if task.dry_run:
             yield from (_leftover(task, file) for file in self._purges.files(dataset_id))
             return
@@ -78,6 +76,20 @@ class Purger:
         self._faults.at("purge:entry")
         if listed.location is not None:
             yield from self._files(task, listed.location)
+
+    def _would_go(self, task: PurgeTask) -> Iterator[Leftover]:
+        found = self._found(task)
+        root = self._root(task, found)
+        if found is not None and root is not None:
+            yield from (_leftover(task, file) for file in self._doomed(task, found, root))
+            yield Leftover(task.table.name, "table", ".".join(found.name()))
+
+    def _list(self, task: PurgeTask) -> None:
+        """Note the files that go, and where they are."""
+        found = self._found(task)
+        root = self._root(task, found)
+        files = self._doomed(task, found, root) if found is not None and root is not None else iter(())
+        self._purges.list_files(task.table.dataset_id, root, files)
 
     def _found(self, task: PurgeTask) -> Table | None:
         """Return the table; None if there is none and the ledger knows of none."""
@@ -119,29 +131,40 @@ class Purger:
 
     def _doomed(self, task: PurgeTask, found: Table, root: str) -> Iterator[DoomedFile]:
         """Yield the files that may go."""
-        store = store_of(found)
         claimed = self._claimed(root, task.others)
-        for file in named_files(found):
-            place = store.resolved(file.path)
-            if not store.is_below(place, root):
-                task.note(f"{file.path}, which dataset {task.table.name} names, is not in its own directory, and stays")
-            elif place in claimed:
-                task.note(f"{file.path}, which dataset {task.table.name} names, is in use by another one, and stays")
-            elif (size := store.size(place)) is not None:
-                yield DoomedFile(place, file.kind, size)
+        with catalog_errors(f"dataset {task.table.name}"):
+            store = store_of(found)
+            for file in named_files(found):
+                place = store.resolved(file.path)
+                named = f"{file.path}, which dataset {task.table.name} names,"
+                if not store.is_below(place, root):
+                    task.note(f"{named} is not in its own directory, and stays")
+                elif place in claimed:
+                    task.note(f"{named} is in use by another one, and stays")
+                elif (size := store.size(place)) is not None:
+                    yield DoomedFile(place, file.kind, size)
 
     def _claimed(self, root: str, others: Sequence[TableRef]) -> frozenset[str]:
         """Return the files in a directory that other datasets' tables name."""
         found: set[str] = set()
         for other in others:
-            loaded = self._tables.load(other)
+            try:
+                found |= self._named_by(other, root)
+            except CatalogError:
+                # One that another process is purging has its own files noted, and claims none any more.
+                if self._purges.listed(other.dataset_id) is None and not self._purges.is_purged(other.dataset_id):
+                    raise
+        return frozenset(path for path in found if _within(path, root))
+
+    def _named_by(self, other: TableRef, root: str) -> frozenset[str]:
+        """Return the files that a table names: all, where its directory and `root` overlap, else those outside of it."""
+        loaded = self._tables.load(other)
+        with catalog_errors(f"dataset {other.name}"):
             store = store_of(loaded)
             own = store.resolved(loaded.location())
             if own == root or _within(own, root) or _within(root, own):
-                found.update(store.resolved(each.path) for each in named_files(loaded))
-            else:
-                found |= self._outside(loaded, store, own)
-        return frozenset(path for path in found if _within(path, root))
+                return frozenset(store.resolved(each.path) for each in named_files(loaded))
+            return self._outside(loaded, store, own)
 
     def _outside(self, loaded: Table, store: Store, own: str) -> frozenset[str]:
         """Return the files that a table names outside its own directory, remembered for as long as it stays the same.
