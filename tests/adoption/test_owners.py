@@ -68,7 +68,9 @@ def test_a_table_that_was_there_outlives_its_dataset(
             "WHERE id = (SELECT max(id) FROM lakeward.drops)"
         )
     done = workspace.maintain()
-    assert done.purged == ["dataset main.adopted.ended"] and done.failures == []
+    assert done.purged == ["dataset main.adopted.ended"]
+    # Other tests leave datasets whose tables they have taken away.
+    assert [failure for failure in done.failures if failure.dataset == "main.adopted.ended"] == []
     assert any("was not made for it" in note for note in done.notes)
     assert table.refresh().scan().to_arrow().num_rows == 3
     assert "lakeward.dataset" not in table.properties
