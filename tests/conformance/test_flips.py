@@ -182,3 +182,12 @@ def test_a_dataset_without_a_version(shared: lakeward.Workspace) -> None:
     assert held.record.route.mode == "iceberg_native"
     shared.dataset(held.created.name).write(ROWS)
     assert state(held).mode == "iceberg_native"
+
+
+@pytest.mark.parametrize("to", DIRECTIONS)
+def test_a_dataset_that_is_there_already_is_left_alone(shared: lakeward.Workspace, to: str) -> None:
+    held = ArmUnderTest(shared, to).create({"id": "long", "note": "string"}, ["id"])
+    held.write(ROWS)
+    before, flip = state(held), shared.flip(held.created.name)
+    assert flip.explain(to) == [] == flip.run(to)
+    assert flip.status().to is None and state(held) == before

@@ -127,7 +127,7 @@ class Flip:
         self._stages = all_stages()
 
     def explain(self, to: str | None = None, options: Options | None = None) -> list[StageState]:
-        """Return what each stage would do now, each action literally. Changes nothing.
+        """Return what each stage would do now, each action literally; nothing, where `run` would do nothing.
 
         Args:
             to: the arm to flip to; None: that of the flip that goes on, else the arm that does not serve.
@@ -135,6 +135,8 @@ class Flip:
         """
         active = self._rooms.flips.active(self._dataset.id)
         direction = self._direction(active, to)
+        if active is None and self._is_there(direction):
+            return []
         flip = active or FlipRecord(0, self._dataset.id, direction.to, self._actor, _NEVER, None, None, None, 0)
         context = FlipContext(flip, direction, self._rooms, options or Options())
         return [_state(stage, context) for stage in self._stages]
@@ -151,6 +153,8 @@ class Flip:
     def run(self, to: str | None = None, *, until: str | None = None, options: Options | None = None) -> list[Step]:
         """Run every stage that is not done, up to the switch; a flip that was cut short goes on.
 
+        A dataset that lives on that arm alone, and is not being flipped, is left as it is.
+
         Args:
             to: the arm to flip to, see `explain`.
             until: the last stage to run; None: the last one that is automatic.
@@ -164,7 +168,10 @@ class Flip:
         automatic = [stage for stage in self._stages if stage.automatic]
         last = self._stage(until) if until is not None else automatic[-1]
         wanted = [stage for stage in self._stages if stage.position <= last.position and stage in (*automatic, last)]
-        direction = self._direction(self._rooms.flips.active(self._dataset.id), to)
+        active = self._rooms.flips.active(self._dataset.id)
+        direction = self._direction(active, to)
+        if active is None and self._is_there(direction):
+            return []
         flip = self._rooms.flips.begin(self._dataset.id, direction.to, self._actor)
         return self._work(flip, options, [stage.name for stage in wanted])
 
@@ -355,6 +362,10 @@ class Flip:
                 dataset=self._dataset.name,
             )
         return flip
+
+    def _is_there(self, direction: Direction) -> bool:
+        """Say whether the dataset lives where a flip would bring it."""
+        return self._rooms.tree.by_id(self._dataset.id).route.mode == direction.final
 
     def _direction(self, active: FlipRecord | None, to: str | None) -> Direction:
         if active is not None:
