@@ -157,7 +157,7 @@ class Purger:
         return frozenset(path for path in found if _within(path, root))
 
     def _named_by(self, other: TableRef, root: str) -> frozenset[str]:
-        """Return the files that a table names: all, where its directory and `root` overlap, else those outside of it."""
+        """Return the files that a table names: all where its directory and `root` overlap, else those outside of it."""
         loaded = self._tables.load(other)
         with catalog_errors(f"dataset {other.name}"):
             store = store_of(loaded)
