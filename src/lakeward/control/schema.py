@@ -41,6 +41,15 @@ select case
 end
 """
 
+# Read from the catalogs themselves: `to_regclass` goes by what the session remembers of them, and a session that has
+# waited for another one's migration remembers that there was nothing.
+_KNOWN = """
+select exists (
+    select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = 'lakeward' and c.relname = 'alembic_version'
+)
+"""
+
 # Alembic's context is one for the whole process; the lock in Postgres is one for each database.
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -73,8 +82,8 @@ def migrate(database: Database) -> bool:
 
 def _current(connection: sqlalchemy.Connection, database: Database) -> str | None:
     """Return the revision that the database is at, None if it is empty."""
+    known = connection.execute(sqlalchemy.text(_KNOWN)).scalar()
     _check_rights(connection, database, _TO_READ)
-    known = connection.execute(sqlalchemy.text("select to_regclass('lakeward.alembic_version') is not null")).scalar()
     if not known:
         return None
     revision = connection.execute(sqlalchemy.text("select version_num from lakeward.alembic_version")).scalar()
