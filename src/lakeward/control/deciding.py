@@ -10,7 +10,7 @@ import psycopg
 
 from lakeward.control.db import Pipeline, Queries
 from lakeward.control.identifiers import recorded
-from lakeward.control.records import Decision, Mirrored, OpenTransaction
+from lakeward.control.records import EDIT, Decision, Mirrored, OpenTransaction
 from lakeward.errors import LeaseLost, RouteChanged
 
 QUERIES = Queries.beside(__file__)
@@ -91,12 +91,21 @@ def record(send: Pipeline, decision: Decision) -> None:
         send(QUERIES, "resolve", key)
         send(QUERIES, "supersede", key)
         send(QUERIES, "audit", decision.resolution.audit_entry(transaction.dataset, decision.snapshot_id))
+    if decision.author is not None:
+        send(QUERIES, "audit", _edited(transaction, decision.author))
     for source, window in sorted(transaction.windows.items()):
         send(QUERIES, "record_watermark", {**key, "source_id": source, "version": window.high})
     if decision.fed is not None:
         fed = decision.fed
         position = None if fed.position is None else json.dumps(fed.position)
         send(QUERIES, "record_position", {**key, "source": fed.source, "relation": fed.relation, "position": position})
+
+
+def _edited(transaction: OpenTransaction, author: str) -> dict[str, object]:
+    """Return the line of the audit log that `History` finds the author of a version by."""
+    before = json.dumps({"version": transaction.parent_version})
+    after = json.dumps({"version": transaction.version, "transaction": transaction.id})
+    return {"actor": author, "action": EDIT, "subject": transaction.dataset, "before": before, "after": after}
 
 
 def _record_mirrored(send: Pipeline, key: Mapping[str, object], mirrored: Mirrored) -> None:

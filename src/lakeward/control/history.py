@@ -11,7 +11,7 @@ import sqlalchemy
 from lakeward.control.db import Database, Queries
 from lakeward.control.deciding import VERSIONLESS_KINDS
 from lakeward.control.leases import Owner
-from lakeward.control.records import NOTHING_TO_WRITE, Transaction
+from lakeward.control.records import EDIT, NOTHING_TO_WRITE, Transaction
 
 QUERIES = Queries.beside(__file__)
 
@@ -97,6 +97,7 @@ class History:
         *,
         dataset_id: int | None = None,
         status: str | None = None,
+        writer: str | None = None,
         idle: bool = True,
         most: int = 100,
     ) -> list[Transaction]:
@@ -106,11 +107,19 @@ class History:
             names: dataset names by id; rows of other datasets are left out.
             dataset_id: of this dataset only.
             status: with this status only.
+            writer: of this writer only.
             idle: also those that ended because there was nothing to write.
             most: at most so many.
         """
         without = None if idle else NOTHING_TO_WRITE
-        asked = {"dataset_id": dataset_id, "status": status, "without": without, "most": most}
+        asked = {
+            "dataset_id": dataset_id,
+            "status": status,
+            "writer": writer,
+            "without": without,
+            "edit": EDIT,
+            "most": most,
+        }
         rows = self._database.fetch(QUERIES["transactions"], asked)
         return [_transaction(row, names[row["dataset_id"]]) for row in rows if row["dataset_id"] in names]
 

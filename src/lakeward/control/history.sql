@@ -1,6 +1,14 @@
 -- name: transactions
-SELECT t.*, l.owner FROM lakeward.dataset_transactions t LEFT JOIN lakeward.leases l ON l.transaction_id = t.id
-WHERE (CAST(:dataset_id AS bigint) IS NULL OR t.dataset_id = :dataset_id)
+-- Who edited the rows of a version by hand is in the audit log, which is looked at for edits alone.
+SELECT t.*, l.owner, edited.actor AS author
+FROM lakeward.dataset_transactions t LEFT JOIN lakeward.leases l ON l.transaction_id = t.id
+LEFT JOIN LATERAL (
+    SELECT a.actor FROM lakeward.audit_log a
+    WHERE t.writer = 'manual.table' AND t.status = 'committed'
+      AND a.action = :edit AND a.after @> jsonb_build_object('transaction', t.id)
+    LIMIT 1
+) AS edited ON true
+WHERE (CAST(:writer AS text) IS NULL OR t.writer = :writer) AND (CAST(:dataset_id AS bigint) IS NULL OR t.dataset_id = :dataset_id)
   AND (CAST(:status AS text) IS NULL OR t.status = :status)
   AND (CAST(:without AS text) IS NULL OR t.error IS DISTINCT FROM :without)
 -- A compaction that a writer found comes before it, although its row was made later.

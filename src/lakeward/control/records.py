@@ -210,6 +210,8 @@ class Decision:
     """It changes no row, so every arm that holds the version before holds this one."""
     resolution: Resolution | None = None
     """Ends the dataset's divergence with it."""
+    author: str | None = None
+    """The person who edited the rows; None: no person did."""
     mirrored: Mirrored | None = None
     """What the mirror has of it."""
     mirror_error: str | None = None
@@ -240,6 +242,9 @@ class Unfinished:
     fence: int
     kind: str
 
+
+EDIT = "dataset.edit"
+"""The action of the audit log that says who edited the rows of a version."""
 
 NOTHING_TO_WRITE = "there was nothing to write"
 """Why a write was ended whose rows were there already; it changed nothing, and is no failure."""
@@ -275,6 +280,8 @@ class Transaction:
     row_count: int | None
     owner: str | None
     error: str | None
+    author: str | None = None
+    """The person who edited the rows; None: no person did."""
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""

@@ -122,6 +122,7 @@ def decision_of(job: Job, prepared: Prepared) -> Decision:
         digest=prepared.digest,
         carries=prepared.still,
         resolution=job.output.resolution,
+        author=job.output.author,
         mirrored=job.mirrored,
         mirror_error=job.mirror_error,
         mismatch=job.mismatch,

@@ -89,6 +89,7 @@ class Output:
         resolution: how it ends the dataset's divergence; only where another engine's snapshot is adopted.
         policy: what is to be rewritten; only for a compaction.
         fed: says what `rows` read outside the workspace, once they are read; recorded with them.
+        author: the person who edited the rows, for the audit log; None: no person did.
         bring: prepares a version of another arm, instead of `rows`; only for a transaction that makes no version.
     """
 
@@ -103,6 +104,7 @@ class Output:
     opened: Callable[[OpenTransaction], None] | None = None
     resolution: Resolution | None = None
     policy: CompactionPolicy | None = None
+    author: str | None = None
     bring: Callable[[WriteTask], Brought] | None = None
     fed: Callable[[], Fed] | None = None
 

@@ -25,6 +25,7 @@ from lakeward.storage.requests import ChangesRequest, ReadRequest, WriteResult
 from lakeward.types.digest import Digest
 from lakeward.types.schema import Schema
 from lakeward.wiring.actor import actor
+from lakeward.wiring.editing import Editor
 from lakeward.wiring.overview import DatasetStatus, dataset_status
 from lakeward.wiring.parts import Parts
 from lakeward.wiring.transfer import ExportResult, Transfer
@@ -365,6 +366,18 @@ class Dataset:
         """
         past = History(self._rooms.database)
         return past.transactions({self._id: self.name}, dataset_id=self._id, idle=idle, most=most)
+
+    @property
+    def editor(self) -> Editor:
+        """What people edit its rows with.
+
+        Example:
+            >>> sheet = orders.editor.open()
+            >>> edit = sheet.edit(sheet.rows.table)
+            >>> orders.editor.apply(edit, author="anna").committed
+            False
+        """
+        return Editor(self._rooms.tree, self._rooms.storage, self._rooms.database, self._id)
 
     def expectations(self, version: int | None = None, most: int = 20) -> list[JudgedVersion]:
         """Return what builds found in its versions, newest first, also in those that they refused.

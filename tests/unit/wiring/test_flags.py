@@ -70,8 +70,8 @@ def test_a_flag_of_a_writer_for_one_dataset_changes_its_route(workspace: lakewar
 
 def test_a_writer_that_may_not_go_so_far_is_refused_before_it_writes(workspace: lakeward.Workspace) -> None:
     dataset = workspace.create_dataset("main.sales.lines", COLUMNS, arm="iceberg")
-    with pytest.raises(UsageError, match=r"the ceiling of writer manual\.table is pg") as caught:
-        workspace.storage.write(dataset.record, [{"id": 1, "note": "a"}], verb="append", writer="manual.table")
+    with pytest.raises(UsageError, match=r"the ceiling of writer cdc\.append is pg") as caught:
+        workspace.storage.write(dataset.record, [{"id": 1, "note": "a"}], verb="append", writer="cdc.append")
     assert caught.value.next_step and "lakeward flip start main.sales.lines --to postgres" in caught.value.next_step
     assert (dataset.version, dataset.status().holders) == (0, ())
 

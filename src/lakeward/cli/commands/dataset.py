@@ -9,6 +9,7 @@ from lakeward.cli.commands import (
     dataset_changes,
     dataset_copy,
     dataset_create,
+    dataset_edit,
     dataset_expectations,
     dataset_export,
     dataset_history,
@@ -18,12 +19,13 @@ from lakeward.cli.commands import (
     dataset_names,
     dataset_preview,
     dataset_show,
+    dataset_undo_edit,
 )
 
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(help="Datasets: make, look at, fill, copy, drop.", no_args_is_help=True)
+    group = typer.Typer(help="Datasets: make, look at, fill, edit, copy, drop.", no_args_is_help=True)
     for module in (
         dataset_create,
         dataset_list,
@@ -35,6 +37,8 @@ def register(app: typer.Typer) -> None:
         dataset_lineage,
         dataset_import,
         dataset_export,
+        dataset_edit,
+        dataset_undo_edit,
         dataset_copy,
         dataset_adopt,
         dataset_names,

@@ -23,6 +23,7 @@ def history_table(transactions: Sequence[Transaction], *, dataset: bool) -> Tabl
             "–" if count is None else f"{count:,}" for count in (each.rows_added, each.rows_updated, each.rows_deleted)
         ]
         by = each.pipeline or each.writer
+        by = f"{by} ({each.author})" if each.author else by
         row = [each.version, each.status, each.verb, each.arm, *done, counts, by, when, each.error or ""]
         rows.append([each.dataset, *row] if dataset else row)
     columns = ["version", "status", "mode", "arm", "added", "updated", "deleted", "rows", "by", "when", "error"]

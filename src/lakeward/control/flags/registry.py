@@ -74,10 +74,10 @@ WRITERS: Mapping[str, Writer] = _by_name(
         Writer("run.output", "`lakeward run`"),
         Writer("dataset.import", "`lakeward dataset import`"),
         Writer("ingest.api", "`Dataset.write`, `create_dataset`"),
-        Writer("manual.table", "tables that people edit (to come)", ceiling=_TO_COME),
         Writer("sync.full", "`lakeward source sync`"),
         Writer("sync.incremental", "`lakeward source sync --mode incremental`"),
         Writer("sync.append", "`lakeward source sync --mode append`"),
+        Writer("manual.table", "`lakeward dataset edit`, `undo-edit`"),
         Writer("cdc.append", "change logs of databases (to come)", ceiling=_TO_COME),
     )
 )
@@ -94,6 +94,7 @@ READERS: Mapping[str, Reader] = _by_name(
         Reader("sql.editor", "queries of people (to come)"),
         Reader("dashboards.query", "queries of dashboards (to come)"),
         Reader("export", "`lakeward dataset export`"),
+        Reader("manual.table", "rows that people edit"),
     )
 )
 

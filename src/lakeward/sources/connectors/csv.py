@@ -15,6 +15,7 @@ from lakeward.sources.connectors.csv_export import write_csv
 from lakeward.sources.connectors.csv_inference import TypeInference
 from lakeward.sources.connectors.csv_options import CsvOptions
 from lakeward.sources.connectors.csv_records import BLOCK_BYTES, Block, RecordReader
+from lakeward.sources.connectors.nested_text import is_nested, parse_nested
 from lakeward.sources.connectors.packed_file import with_packings
 from lakeward.sources.connectors.scanned_file import ScannedFile
 from lakeward.sources.connectors.text_values import Unconvertible, has_text_form, parse_text
@@ -38,6 +39,7 @@ class CsvFile(FileConnector):
         path: the file.
         options: its dialect.
         block_bytes: how much is read at once; memory is bounded by a small multiple of it, and of the longest record.
+        nested: lists and structs are read from JSON text (see `nested_text`), not refused.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -56,8 +58,11 @@ class CsvFile(FileConnector):
     delimiter: ClassVar[str] = ","
     """What separates fields, unless the options say otherwise."""
 
-    def __init__(self, path: Path, options: CsvOptions | None = None, block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(
+        self, path: Path, options: CsvOptions | None = None, block_bytes: int = BLOCK_BYTES, nested: bool = False
+    ) -> None:
         self.path = path
+        self._nested = nested
         self.options = options or CsvOptions()
         self._block_bytes = block_bytes
         self._scanned = ScannedFile(path)
@@ -95,7 +100,7 @@ class CsvFile(FileConnector):
         """
         logical = {name: parse_type(text) for name, text in types.items()}
         for name, type_ in logical.items():
-            if not has_text_form(type_):
+            if not has_text_form(type_) and not self._nested:
                 raise SchemaError(f"column {name!r}: CSV has no form for type {type_}", column=name, type=str(type_))
         with self._records() as records:
             check_columns(records.names, types, self.path)
@@ -112,7 +117,8 @@ class CsvFile(FileConnector):
                 for name, type_ in types.items():
                     column = records.names.index(name)
                     try:
-                        arrays.append(parse_text(texts[column], type_))
+                        parse = parse_nested if is_nested(type_) else parse_text
+                        arrays.append(parse(texts[column], type_))
                     except Unconvertible as error:
                         raise self._refused(records, block, column, error) from None
                 rows += block.rows
