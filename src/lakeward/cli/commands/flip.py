@@ -92,6 +92,7 @@ def start(
 
     Every stage that is not done is run, one after the other; a flip that was cut short goes on from where things stand.
     Readers and writers go on all the time. Nothing is removed: until `complete`, `revert` takes a second.
+    A dataset that lives on that arm alone is left as it is.
 
     Several datasets are flipped one after the other, to Iceberg unless --to says otherwise, those first that no
     pipeline reads. One that fails is told with its reason, and the next one is flipped; the same command goes on with
