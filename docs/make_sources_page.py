@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from lakeward.sources.database_sources import database_connectors
-from lakeward.sources.databases.postgres_types import table_of_types
+from lakeward.sources.connectors.postgres_types import table_of_types
+from lakeward.sources.known_connectors import known_connectors
 from lakeward.wiring.sync_modes import MODES
 
 PAGE = Path(__file__).with_name("sources.md")
@@ -20,7 +20,7 @@ def sections() -> dict[str, str]:
     """Return each table, by the name of its mark."""
     options = [
         (name, option, field.description)
-        for name, connector in database_connectors().items()
+        for name, connector in known_connectors().items()
         for option, field in connector.options.model_fields.items()
     ]
     modes = [(mode.name, mode.about, mode.keyed, mode.keyless or "refused") for mode in MODES.values()]

@@ -10,7 +10,7 @@ import pytest
 
 import lakeward
 from lakeward.errors import SchemaError, ValueRefused
-from lakeward.sources.databases.postgres_types import KINDS, RULES, PostgresType, rule_of
+from lakeward.sources.connectors.postgres_types import KINDS, RULES, PostgresType, rule_of
 from lakeward.wiring.sync_plan import SyncRequest
 from lakeward.wiring.syncing import TableSynced
 from sync.conftest import SOURCE

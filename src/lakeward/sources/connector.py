@@ -1,102 +1,144 @@
-"""What a file format must offer to be imported: a full scan that proposes types, and a typed stream of batches."""
+"""What a source must offer: the tables that it has, and streams of their rows in one snapshot of it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
+from pydantic import BaseModel
 
-from lakeward.errors import ColumnMismatch, SourceFileError
-from lakeward.types.schema import name_key
+Position = Mapping[str, Any]
+"""How far a table was read, as JSON. Only the connector that made it understands it."""
+
+FULL, CHANGED, NEW = "full", "changed", "new"
+"""What is read: every row; those written since a position; those that came since, each exactly once."""
 
 
 @dataclass(frozen=True)
-class FileProfile:
-    """What a scan of the whole file found: the logical type text of each column, in file order, and the row count."""
+class SourceColumn:
+    """A column of a table.
 
-    columns: Mapping[str, str]
-    rows: int
+    Args:
+        name: as the database has it.
+        native: the database's own text of its type.
+        type: the logical type's text; None: there is none.
+        refused: why there is none.
+    """
+
+    name: str
+    native: str
+    type: str | None
+    refused: str | None = None
 
 
-class FileConnector(ABC):
-    """One file of rows in one format. The file is opened by each call, and never changed."""
+@dataclass(frozen=True)
+class SourceTable:
+    """A table, or what can be read like one.
+
+    Args:
+        schema, name: where it is.
+        columns: in the order of the database.
+        primary_key: names of the key columns; empty: it has none.
+        rows: how many the database believes there are; None: not known.
+        followed: whether what changed in it can be told; else it can only be read whole.
+    """
+
+    schema: str
+    name: str
+    columns: tuple[SourceColumn, ...]
+    primary_key: tuple[str, ...]
+    rows: int | None
+    followed: bool
+
+    @property
+    def full_name(self) -> str:
+        """The schema and the name, by which it is chosen."""
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True)
+class ReadWindow:
+    """Which rows of a table.
+
+    Args:
+        table: which one, as it was discovered.
+        types: the logical type's text of every column, in the order that the batches shall have: the column's own, or
+            `string` for what the database prints.
+        what: `FULL`, `CHANGED` or `NEW`.
+        after: what was read before; None: nothing.
+        matched: whether the reader knows a row again by its key, so that one may come that it has.
+    """
+
+    table: SourceTable
+    types: Mapping[str, str]
+    what: str = FULL
+    after: Position | None = None
+    matched: bool = False
+
+
+@dataclass(frozen=True)
+class TableRead:
+    """Rows, and the position that holds once all of them are written.
+
+    Args:
+        rows: the stream.
+        position: None: what comes after them can't be told.
+        follows: whether the window's `after` is a position of the same table, on the same server.
+    """
+
+    rows: pa.RecordBatchReader
+    position: Position | None
+    follows: bool
+
+
+class Snapshot(ABC):
+    """One moment of a database. Streams are read one after the other, each to its end or given up with the snapshot."""
+
+    @abstractmethod
+    def read(self, window: ReadWindow) -> TableRead:
+        """Stream rows.
+
+        Raises:
+            SourceError: the database does not answer, or the position is not one of this table.
+            ValueRefused: (while reading) a value has no form in the column's logical type, with key, column and value.
+        """
+
+
+class Connector(ABC):
+    """One source. Nothing is connected before it is asked for something, and nothing in it is ever changed."""
 
     name: ClassVar[str]
-    suffixes: ClassVar[tuple[str, ...]]
-    path: Path
+    options: ClassVar[type[BaseModel]]
 
+    @classmethod
     @abstractmethod
-    def scan(self) -> FileProfile:
-        """Read the file from end to end in bounded memory, and propose a type for each column.
-
-        Raises:
-            SourceFileError: the file is not what it claims to be.
-        """
-
-    @abstractmethod
-    def read(self, types: Mapping[str, str]) -> pa.RecordBatchReader:
-        """Stream the file's rows.
+    def made(cls, options: BaseModel, resolve: Callable[[str], str]) -> Connector:
+        """Return the database of these options.
 
         Args:
-            types: the logical type text of every column, in the order that the batches shall have.
+            options: an instance of `options`.
+            resolve: returns what a reference stands for.
 
         Raises:
-            ColumnMismatch: `types` does not name exactly the file's columns.
-            SchemaError: a type text is wrong, or the format can't hold the type.
-            SourceFileError: the file is not what it claims to be, or a value can't be converted without loss; the
-                latter is raised while the batches are read.
+            SettingsError: they can't be meant; the text of a secret is never repeated.
         """
 
+    @abstractmethod
+    def discover(self) -> list[SourceTable]:
+        """Return every table that can be read, by name.
 
-def check_names(names: Sequence[str], path: Path) -> None:
-    """Refuse column names that could not stand side by side: empty ones, and twins by case or Unicode form.
+        Raises:
+            SourceError: the database does not answer.
+        """
 
-    Numbering the twins (`kg`, `kg_1`) was refused: the number can hit a real column, and depends on the order.
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Return a context that holds one moment of the database."""
 
-    Raises:
-        SourceFileError: with the positions (from 1) and the original names.
-    """
-    empty = [position for position, name in enumerate(names, start=1) if not name.strip()]
-    if empty:
-        raise SourceFileError(
-            f"{path}: column {', '.join(map(str, empty))} has an empty name in the header",
-            next_step="name the column in the file",
-            path=str(path),
-            line=1,
-            columns=empty,
-        )
-    groups: dict[str, list[str]] = {}
-    for position, name in enumerate(names, start=1):
-        groups.setdefault(name_key(name), []).append(f"{name!r} (column {position})")
-    twins = [entry for group in groups.values() if len(group) > 1 for entry in group]
-    if twins:
-        raise SourceFileError(
-            f"{path}: column names are equal, or differ only in case or Unicode form: {', '.join(twins)}",
-            next_step="rename all but one of them in the file",
-            path=str(path),
-            line=1,
-            columns=twins,
-        )
-
-
-def check_columns(names: Sequence[str], types: Mapping[str, str], path: Path) -> None:
-    """Refuse `types` that do not name exactly the file's columns.
-
-    Raises:
-        ColumnMismatch: with what is missing from the file and what it has too much.
-    """
-    missing = [name for name in types if name not in names]
-    unexpected = [name for name in names if name not in types]
-    if missing or unexpected:
-        raise ColumnMismatch(
-            f"{path}: the file's columns are not the declared ones; "
-            f"missing in the file: {', '.join(missing) or 'none'}; "
-            f"only in the file: {', '.join(unexpected) or 'none'}",
-            path=str(path),
-            missing=missing,
-            unexpected=unexpected,
-        )
+    @abstractmethod
+    def close(self) -> None:
+        """Give up connections; repeating it does nothing."""

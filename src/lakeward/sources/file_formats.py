@@ -1,4 +1,4 @@
-"""Which connector reads a file. Apart from `connector.py`, because the connectors themselves import that one."""
+"""Which format a file has. Apart from `file_format.py`, because the formats themselves import that one."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from pathlib import Path
 
 from lakeward.discovery import discover
 from lakeward.errors import UnknownObject
-from lakeward.sources import connectors
-from lakeward.sources.connector import FileConnector
+from lakeward.sources import formats
+from lakeward.sources.file_format import FileFormat
 
 
-def file_connectors() -> dict[str, type[FileConnector]]:
-    """Return every connector by its name."""
-    return discover(connectors, FileConnector)
+def file_formats() -> dict[str, type[FileFormat]]:
+    """Return every format by its name."""
+    return discover(formats, FileFormat)
 
 
-def connector_for(path: Path) -> type[FileConnector]:
-    """Return the connector whose suffix the file's name ends with, whatever its case.
+def format_for(path: Path) -> type[FileFormat]:
+    """Return the format whose suffix the file's name ends with, whatever its case.
 
     Raises:
         UnknownObject: there is none, with the suffixes that there are.
     """
-    found = file_connectors()
-    for connector in found.values():
-        if path.name.lower().endswith(connector.suffixes):
-            return connector
-    known = ", ".join(suffix for connector in found.values() for suffix in connector.suffixes)
+    found = file_formats()
+    for format_ in found.values():
+        if path.name.lower().endswith(format_.suffixes):
+            return format_
+    known = ", ".join(suffix for format_ in found.values() for suffix in format_.suffixes)
     raise UnknownObject(
-        f"no connector reads {path.name!r}",
+        f"no format reads {path.name!r}",
         next_step=f"name the format, or rename the file to end with one of {known}",
         path=str(path),
     )

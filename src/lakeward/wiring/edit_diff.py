@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakeward.errors import DuplicateKey, ValueRefused
-from lakeward.sources.connectors.nested_text import format_nested, is_nested
-from lakeward.sources.connectors.text_values import format_text
+from lakeward.sources.formats.nested_text import format_nested, is_nested
+from lakeward.sources.formats.text_values import format_text
 from lakeward.types.logical import LogicalType, simple
 from lakeward.types.schema import FLOAT_KINDS, ROW_ID, Column, Schema
 

@@ -17,7 +17,7 @@ from lakeward.control.history import History
 from lakeward.control.records import Transaction
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ConflictError, DataError, UnknownVersion, UsageError
-from lakeward.sources.connectors.csv import CsvFile, write_csv
+from lakeward.sources.formats.csv import CsvFile, write_csv
 from lakeward.storage.facade import Storage
 from lakeward.storage.requests import ChangesRequest, Output, ReadRequest, WriteResult
 from lakeward.storage.verbs import APPEND, CHANGES, REPLACE, Verb

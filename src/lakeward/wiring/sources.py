@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from lakeward.control.sources import SourceRecord, SourceTables
 from lakeward.errors import InvalidName, NameTaken, SchemaError, SettingsError, UnknownObject
-from lakeward.sources.database import DatabaseConnector, SourceColumn, SourceTable
-from lakeward.sources.database_sources import database_connector
+from lakeward.sources.connector import Connector, SourceColumn, SourceTable
+from lakeward.sources.known_connectors import connector_named
 from lakeward.sources.references import check_reference, resolved
 from lakeward.wiring.actor import actor
 
@@ -102,7 +102,7 @@ class Sources:
         self._tables.remove(name, actor())
 
     @contextmanager
-    def connected(self, record: SourceRecord) -> Iterator[DatabaseConnector]:
+    def connected(self, record: SourceRecord) -> Iterator[Connector]:
         """Hold the connector of a source."""
         with _opened(record.type, _options(record.type, record.options)) as connector:
             yield connector
@@ -155,8 +155,8 @@ def _why(column: SourceColumn) -> str:
 
 
 @contextmanager
-def _opened(type_: str, options: BaseModel) -> Iterator[DatabaseConnector]:
-    connector = database_connector(type_).made(options, resolved)
+def _opened(type_: str, options: BaseModel) -> Iterator[Connector]:
+    connector = connector_named(type_).made(options, resolved)
     try:
         yield connector
     finally:
@@ -165,7 +165,7 @@ def _opened(type_: str, options: BaseModel) -> Iterator[DatabaseConnector]:
 
 def _options(type_: str, given: Mapping[str, Any]) -> BaseModel:
     """Return the connector's options; what is wrong is told by its name, never by its value."""
-    model = database_connector(type_).options
+    model = connector_named(type_).options
     for name, value in given.items():
         check_reference(str(value), name)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakeward.errors import UnknownObject
-from lakeward.sources.database import CHANGED, FULL, NEW
+from lakeward.sources.connector import CHANGED, FULL, NEW
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from lakeward.control.routes import in_words
 from lakeward.control.sources import Feed, SourceRecord
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ColumnMismatch, InvalidName, NameTaken, SchemaError, UsageError
-from lakeward.sources.database import SourceTable
+from lakeward.sources.connector import SourceTable
 from lakeward.wiring.declaring import Declaration, declare
 from lakeward.wiring.sources import check_types, choose
 from lakeward.wiring.sync_modes import SyncMode

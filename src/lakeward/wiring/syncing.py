@@ -15,7 +15,7 @@ from lakeward.control.records import Fed, OpenTransaction
 from lakeward.control.sources import SourceTables
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ConflictError, LakewardError, StorageError, UsageError
-from lakeward.sources.database import NEW, DatabaseConnector, ReadWindow, Snapshot, TableRead
+from lakeward.sources.connector import NEW, Connector, ReadWindow, Snapshot, TableRead
 from lakeward.storage.facade import Storage
 from lakeward.storage.requests import Output, WriteResult
 from lakeward.types.conform import to_reader
@@ -110,7 +110,7 @@ class SyncedSources(Sources):
 class _Moment:
     """The one snapshot of a source that all tables are read in, begun when the first is: every dataset is held then."""
 
-    def __init__(self, connector: DatabaseConnector, stack: ExitStack) -> None:
+    def __init__(self, connector: Connector, stack: ExitStack) -> None:
         self._connector = connector
         self._stack = stack
         self._snapshot: Snapshot | None = None

@@ -12,10 +12,10 @@ import pyarrow as pa
 from lakeward.control.routes import in_words
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import DataError, LakewardError, SettingsError, StorageError, UnknownObject, UsageError
-from lakeward.sources.connector import FileConnector
-from lakeward.sources.connectors.csv import CsvFile, CsvOptions, write_csv
-from lakeward.sources.connectors.parquet import write_parquet
-from lakeward.sources.file_formats import connector_for, file_connectors
+from lakeward.sources.file_format import FileFormat
+from lakeward.sources.file_formats import file_formats, format_for
+from lakeward.sources.formats.csv import CsvFile, CsvOptions, write_csv
+from lakeward.sources.formats.parquet import write_parquet
 from lakeward.storage.facade import Storage
 from lakeward.storage.requests import ReadRequest
 from lakeward.storage.verbs import verb_named
@@ -36,14 +36,14 @@ class ImportRequest:
 
     Args:
         dataset: the full name.
-        path: a file that a connector reads.
+        path: a file of a known format.
         columns: type texts by column; empty: the dataset's, or those that a scan of the whole file proposes.
         primary_key: of a dataset that is made.
         arm: of a dataset that is made; None: `postgres`.
         mode: the name of a write verb; see `lakeward.storage.verbs`. For `changes` the file has a column `__op`, for
             `delete` it has the key columns alone.
         create: make the dataset if it does not exist.
-        format: the connector's name; None: by the file's suffix.
+        format: its name; None: by the file's suffix.
         options: how the file is written. For CSV: `delimiter`, `quote`, `header`, `null_markers`, `encoding`.
         allow_empty: lets `replace` and `mirror` take zero rows.
     """
@@ -79,7 +79,7 @@ class ImportPlan:
 
     request: ImportRequest
     declaration: Declaration
-    file: FileConnector
+    file: FileFormat
     rows: int | None
 
     def actions(self) -> list[str]:
@@ -304,25 +304,25 @@ def check_target(path: Path, overwrite: bool) -> None:
         )
 
 
-def _opened(request: ImportRequest) -> FileConnector:
+def _opened(request: ImportRequest) -> FileFormat:
     if not request.path.is_file():
         what = "is a directory" if request.path.is_dir() else "does not exist"
         raise UsageError(f"{request.path} {what}", safe="nothing was changed", path=str(request.path))
     if request.format is None:
-        connector = connector_for(request.path)
+        format_ = format_for(request.path)
     else:
-        known = file_connectors()
+        known = file_formats()
         if request.format not in known:
             raise UnknownObject(f"unknown file format {request.format!r}; there are {', '.join(known)}")
-        connector = known[request.format]
-    if issubclass(connector, CsvFile):
-        return connector(request.path, _csv_options(request.options, connector.delimiter))
+        format_ = known[request.format]
+    if issubclass(format_, CsvFile):
+        return format_(request.path, _csv_options(request.options, format_.delimiter))
     if request.options:
         raise SettingsError(
             f"{request.path.name}: {', '.join(request.options)} can be given for CSV and TSV only",
             path=str(request.path),
         )
-    made: FileConnector = connector(request.path)  # type: ignore[call-arg]
+    made: FileFormat = format_(request.path)  # type: ignore[call-arg]
     return made
 
 
@@ -336,7 +336,7 @@ def _csv_options(options: Mapping[str, Any], delimiter: str = ",") -> CsvOptions
     return CsvOptions(**{"delimiter": delimiter, **options})
 
 
-def _scan(file: FileConnector, declared: Mapping[str, str], progress: Progress | None) -> tuple[int, Mapping[str, str]]:
+def _scan(file: FileFormat, declared: Mapping[str, str], progress: Progress | None) -> tuple[int, Mapping[str, str]]:
     """Read the whole file, so that a dataset is made for a file that can be imported only."""
     if progress is not None:
         progress(f"reading {file.path.name} from end to end", 0, None)

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from lakeward.errors import UnknownObject
-from lakeward.sources.connectors.arrow import ArrowFile
-from lakeward.sources.connectors.csv import CsvFile
-from lakeward.sources.connectors.json import JsonFile
-from lakeward.sources.connectors.parquet import ParquetFile
-from lakeward.sources.connectors.tsv import TsvFile
-from lakeward.sources.file_formats import connector_for, file_connectors
+from lakeward.sources.file_formats import file_formats, format_for
+from lakeward.sources.formats.arrow import ArrowFile
+from lakeward.sources.formats.csv import CsvFile
+from lakeward.sources.formats.json import JsonFile
+from lakeward.sources.formats.parquet import ParquetFile
+from lakeward.sources.formats.tsv import TsvFile
 
 
-def test_every_connector_has_a_name_of_its_own() -> None:
-    assert file_connectors() == {
+def test_every_format_has_a_name_of_its_own() -> None:
+    assert file_formats() == {
         "arrow": ArrowFile,
         "csv": CsvFile,
         "json": JsonFile,
@@ -26,7 +26,7 @@ def test_every_connector_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "connector"),
+    ("name", "format_"),
     [
         ("a.csv", CsvFile),
         ("A.CSV", CsvFile),
@@ -38,10 +38,10 @@ def test_every_connector_has_a_name_of_its_own() -> None:
         ("a.feather", ArrowFile),
     ],
 )
-def test_the_suffix_decides(name: str, connector: type) -> None:
-    assert connector_for(Path("x", name)) is connector
+def test_the_suffix_decides(name: str, format_: type) -> None:
+    assert format_for(Path("x", name)) is format_
 
 
 def test_an_unknown_suffix_lists_the_known_ones() -> None:
     with pytest.raises(UnknownObject, match=r"\.csv.*\.parquet"):
-        connector_for(Path("a.xlsx"))
+        format_for(Path("a.xlsx"))

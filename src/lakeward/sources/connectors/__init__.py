@@ -1,1 +1,1 @@
-"""File formats. A format is one module with one `FileConnector`; discovery finds it by its `name` and `suffixes`."""
+"""What sources are read through. A connector is one module with one `Connector`; discovery finds it by its `name`."""

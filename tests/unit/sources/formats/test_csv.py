@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lakeward.errors import ColumnMismatch, SchemaError, SettingsError, SourceFileError
-from lakeward.sources.connectors import csv_records
-from lakeward.sources.connectors.csv import CsvFile, CsvOptions, CsvProfile
+from lakeward.sources.formats import csv_records
+from lakeward.sources.formats.csv import CsvFile, CsvOptions, CsvProfile
 
 BOM = b"\xef\xbb\xbf"
 

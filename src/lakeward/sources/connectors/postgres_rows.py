@@ -10,8 +10,8 @@ from adbc_driver_manager.dbapi import Connection
 from psycopg import sql
 
 from lakeward.errors import ValueRefused
-from lakeward.sources.database import SourceTable
-from lakeward.sources.databases.postgres_types import Rule
+from lakeward.sources.connector import SourceTable
+from lakeward.sources.connectors.postgres_types import Rule
 from lakeward.types.logical import parse_type
 from lakeward.types.refusal import show
 from lakeward.types.table import arrow_type

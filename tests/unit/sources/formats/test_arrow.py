@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lakeward.errors import SourceFileError
-from lakeward.sources.connectors.arrow import ArrowFile
+from lakeward.sources.formats.arrow import ArrowFile
 
 TABLE = pa.table(
     {

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from lakeward.sources.connectors.text_values import Unconvertible, format_text, parse_text
+from lakeward.sources.formats.text_values import Unconvertible, format_text, parse_text
 from lakeward.types.logical import ListType, LogicalType, StructType
 from lakeward.types.table import arrow_type
 

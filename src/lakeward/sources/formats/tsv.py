@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lakeward.sources.connectors.csv import CsvFile
-from lakeward.sources.connectors.csv_options import CsvOptions
-from lakeward.sources.connectors.csv_records import BLOCK_BYTES
-from lakeward.sources.connectors.packed_file import with_packings
+from lakeward.sources.formats.csv import CsvFile
+from lakeward.sources.formats.csv_options import CsvOptions
+from lakeward.sources.formats.csv_records import BLOCK_BYTES
+from lakeward.sources.formats.packed_file import with_packings
 
 
 class TsvFile(CsvFile):

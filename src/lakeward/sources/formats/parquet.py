@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakeward.errors import SchemaError
-from lakeward.sources.connector import check_names
-from lakeward.sources.connectors.replaced_file import replaced_file
-from lakeward.sources.connectors.typed_file import DAMAGE, Contents, TypedFile
+from lakeward.sources.file_format import check_names
+from lakeward.sources.formats.replaced_file import replaced_file
+from lakeward.sources.formats.typed_file import DAMAGE, Contents, TypedFile
 from lakeward.types.nearest import logical_type
 
 __all__ = ["ParquetFile", "write_parquet"]

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import IO
 
 from lakeward.errors import SourceFileError
-from lakeward.sources.connectors.packed_file import is_zip, open_unpacked
+from lakeward.sources.formats.packed_file import is_zip, open_unpacked
 
 _UTF8_BOM = codecs.BOM_UTF8
 _UTF16_DECODERS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakeward.errors import SchemaError
-from lakeward.sources.connectors.text_values import Unconvertible, format_text, parse_text
+from lakeward.sources.formats.text_values import Unconvertible, format_text, parse_text
 from lakeward.types.logical import parse_type
 from lakeward.types.table import arrow_type
 

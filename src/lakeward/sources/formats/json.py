@@ -8,18 +8,18 @@ from pathlib import Path
 import pyarrow as pa
 
 from lakeward.errors import ColumnMismatch, SourceFileError
-from lakeward.sources.connector import FileConnector, FileProfile
-from lakeward.sources.connectors.json_inference import JsonInference
-from lakeward.sources.connectors.json_records import BLOCK_BYTES, Chunk, json_chunks
-from lakeward.sources.connectors.json_values import Unfit, json_array, shown
-from lakeward.sources.connectors.packed_file import with_packings
-from lakeward.sources.connectors.scanned_file import ScannedFile
+from lakeward.sources.file_format import FileFormat, FileProfile
+from lakeward.sources.formats.json_inference import JsonInference
+from lakeward.sources.formats.json_records import BLOCK_BYTES, Chunk, json_chunks
+from lakeward.sources.formats.json_values import Unfit, json_array, shown
+from lakeward.sources.formats.packed_file import with_packings
+from lakeward.sources.formats.scanned_file import ScannedFile
 from lakeward.types.logical import LogicalType, parse_type
 from lakeward.types.schema import name_key
 from lakeward.types.table import arrow_type
 
 
-class JsonFile(FileConnector):
+class JsonFile(FileFormat):
     """JSON text in UTF-8, also packed: one object on each line, or one array of objects.
 
     A key that an object lacks is null in its row.

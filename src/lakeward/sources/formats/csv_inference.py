@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakeward.sources.connectors.text_values import Unconvertible, parse_text
+from lakeward.sources.formats.text_values import Unconvertible, parse_text
 
 _DIGITS = r"^(0|-?[1-9][0-9]{0,37})$"
 _NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"

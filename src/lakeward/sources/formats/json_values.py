@@ -19,8 +19,8 @@ from itertools import chain
 import pyarrow as pa
 
 from lakeward.errors import ValueRefused
-from lakeward.sources.connectors.json_records import Number
-from lakeward.sources.connectors.text_values import Unconvertible, parse_text
+from lakeward.sources.formats.json_records import Number
+from lakeward.sources.formats.text_values import Unconvertible, parse_text
 from lakeward.types.arrow_values import lists, structs
 from lakeward.types.json_text import json_of
 from lakeward.types.logical import ListType, LogicalType, StructType

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakeward.errors import SourceFileError
-from lakeward.sources.connectors.csv import CsvFile, CsvOptions
+from lakeward.sources.formats.csv import CsvFile, CsvOptions
 
 BOM = b"\xef\xbb\xbf"
 

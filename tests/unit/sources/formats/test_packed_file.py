@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from lakeward.errors import SourceFileError
-from lakeward.sources.connectors.csv import CsvFile
-from lakeward.sources.connectors.json import JsonFile
-from lakeward.sources.connectors.packed_file import PACKINGS
-from lakeward.sources.connectors.tsv import TsvFile
-from lakeward.sources.file_formats import connector_for
+from lakeward.sources.file_formats import format_for
+from lakeward.sources.formats.csv import CsvFile
+from lakeward.sources.formats.json import JsonFile
+from lakeward.sources.formats.packed_file import PACKINGS
+from lakeward.sources.formats.tsv import TsvFile
 
 ROWS = 5_000
 
@@ -55,7 +55,7 @@ def test_every_packing_of_every_text_format(tmp_path: Path, packing: str) -> Non
     for (name, connector), text in texts.items():
         path = tmp_path / f"{name}{packing}"
         path.write_bytes(PACKERS[packing](text.encode()))
-        assert connector_for(path) is connector
+        assert format_for(path) is connector
         file = connector(path, block_bytes=1 << 12)
         profile = file.scan()
         assert (dict(profile.columns), profile.rows) == ({"n": "long", "t": "string"}, ROWS)

@@ -17,18 +17,18 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lakeward.control.db import Database, Queries
 from lakeward.errors import ControlError, SettingsError, SourceError
-from lakeward.sources.database import (
+from lakeward.sources.connector import (
     NEW,
-    DatabaseConnector,
+    Connector,
     ReadWindow,
     Snapshot,
     SourceColumn,
     SourceTable,
     TableRead,
 )
-from lakeward.sources.databases.postgres_changes import STATE, SYSTEM, HorizonPosition, rows_of
-from lakeward.sources.databases.postgres_rows import TableRows
-from lakeward.sources.databases.postgres_types import PostgresType, Rule, as_text, rule_of
+from lakeward.sources.connectors.postgres_changes import STATE, SYSTEM, HorizonPosition, rows_of
+from lakeward.sources.connectors.postgres_rows import TableRows
+from lakeward.sources.connectors.postgres_types import PostgresType, Rule, as_text, rule_of
 
 QUERIES = Queries.beside(__file__)
 MINIMUM_SERVER = 130_000
@@ -56,7 +56,7 @@ class PostgresOptions(BaseModel):
     )
 
 
-class PostgresSource(DatabaseConnector):
+class PostgresSource(Connector):
     """A PostgreSQL database, 13 or newer; a standby is fine, and so is a user who may only read."""
 
     name: ClassVar[str] = "postgres"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from lakeward.errors import SourceFileError
-from lakeward.sources.connectors.typed_file import DAMAGE, Contents, TypedFile
+from lakeward.sources.formats.typed_file import DAMAGE, Contents, TypedFile
 
 _FILE_MAGIC = b"ARROW1"
 _FEATHER_1_MAGIC = b"FEA1"

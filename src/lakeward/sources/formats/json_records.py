@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lakeward.errors import SourceFileError
-from lakeward.sources.connectors.csv_source import TextSource
+from lakeward.sources.formats.csv_source import TextSource
 
 BLOCK_BYTES = 2 << 20
 MAX_RECORD_CHARACTERS = 128 << 20

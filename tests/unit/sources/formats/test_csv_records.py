@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakeward.errors import SourceFileError
-from lakeward.sources.connectors.csv_dialect import Dialect, Malformed
-from lakeward.sources.connectors.csv_options import CsvOptions
-from lakeward.sources.connectors.csv_records import RecordReader
+from lakeward.sources.formats.csv_dialect import Dialect, Malformed
+from lakeward.sources.formats.csv_options import CsvOptions
+from lakeward.sources.formats.csv_records import RecordReader
 
 Outcome = tuple[list[list[str | None]], int | None]
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakeward.errors import ValueRefused
-from lakeward.sources.connector import check_names
-from lakeward.sources.connectors.csv_options import CsvOptions
-from lakeward.sources.connectors.replaced_file import replaced_file
-from lakeward.sources.connectors.text_values import format_text
+from lakeward.sources.file_format import check_names
+from lakeward.sources.formats.csv_options import CsvOptions
+from lakeward.sources.formats.replaced_file import replaced_file
+from lakeward.sources.formats.text_values import format_text
 
 _SLICE_ROWS = 16_384
 _BOM = "\ufeff"

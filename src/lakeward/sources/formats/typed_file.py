@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from lakeward.errors import ColumnMismatch, SchemaError, SourceFileError, ValueRefused
-from lakeward.sources.connector import FileConnector, FileProfile, check_columns, check_names
+from lakeward.sources.file_format import FileFormat, FileProfile, check_columns, check_names
 from lakeward.types.arrow_values import exact
 from lakeward.types.logical import LogicalType, parse_type, simple
 from lakeward.types.nearest import logical_type
@@ -31,7 +31,7 @@ class Contents:
     rows: int | None
 
 
-class TypedFile(FileConnector):
+class TypedFile(FileFormat):
     """A file in a format that PyArrow reads batch by batch.
 
     Args:

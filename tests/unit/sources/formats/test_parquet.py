@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakeward.errors import ColumnMismatch, SchemaError, SourceFileError
-from lakeward.sources.connectors.parquet import ParquetFile, write_parquet
+from lakeward.sources.formats.parquet import ParquetFile, write_parquet
 
 UTC = datetime.UTC
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lakeward.errors import ColumnMismatch, SourceFileError
-from lakeward.sources.connectors.json import JsonFile
+from lakeward.sources.formats.json import JsonFile
 
 T07 = '{"id":9007199254740993,"n":4611686018427387905,"big":12345678901234567890123,"d":0.1,"m":1.10}'
 

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from lakeward.errors import SourceFileError
-from lakeward.sources.connector import check_names
-from lakeward.sources.connectors.csv_dialect import Dialect, Malformed, Record
-from lakeward.sources.connectors.csv_options import CsvOptions
-from lakeward.sources.connectors.csv_source import TextSource
+from lakeward.sources.file_format import check_names
+from lakeward.sources.formats.csv_dialect import Dialect, Malformed, Record
+from lakeward.sources.formats.csv_options import CsvOptions
+from lakeward.sources.formats.csv_source import TextSource
 
 BLOCK_BYTES = 4 << 20
 MAX_RECORD_BYTES = 128 << 20

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakeward.errors import SchemaError, ValueRefused
-from lakeward.sources.connectors.csv import CsvFile, CsvOptions, write_csv
+from lakeward.sources.formats.csv import CsvFile, CsvOptions, write_csv
 from lakeward.types.logical import parse_type
 from lakeward.types.table import arrow_type
 

@@ -21,7 +21,7 @@ from typing import Any
 from psycopg import sql
 
 from lakeward.errors import SourceError, UsageError
-from lakeward.sources.database import CHANGED, FULL, NEW, Position, ReadWindow, SourceTable
+from lakeward.sources.connector import CHANGED, FULL, NEW, Position, ReadWindow, SourceTable
 
 XIDS = 1 << 32
 """So many transactions a row can tell apart."""

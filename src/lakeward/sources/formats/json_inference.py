@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from lakeward.sources.connectors.csv_inference import TypeInference, classify, merge
-from lakeward.sources.connectors.json_records import Number
-from lakeward.sources.connectors.json_values import Unfit, kind_of
+from lakeward.sources.formats.csv_inference import TypeInference, classify, merge
+from lakeward.sources.formats.json_records import Number
+from lakeward.sources.formats.json_values import Unfit, kind_of
 
 _KEPT_FOR_TEXT = ("date", "timestamp", "timestamptz", "string")
 

@@ -10,15 +10,15 @@ from typing import ClassVar
 import pyarrow as pa
 
 from lakeward.errors import SchemaError, SourceFileError
-from lakeward.sources.connector import FileConnector, FileProfile, check_columns
-from lakeward.sources.connectors.csv_export import write_csv
-from lakeward.sources.connectors.csv_inference import TypeInference
-from lakeward.sources.connectors.csv_options import CsvOptions
-from lakeward.sources.connectors.csv_records import BLOCK_BYTES, Block, RecordReader
-from lakeward.sources.connectors.nested_text import is_nested, parse_nested
-from lakeward.sources.connectors.packed_file import with_packings
-from lakeward.sources.connectors.scanned_file import ScannedFile
-from lakeward.sources.connectors.text_values import Unconvertible, has_text_form, parse_text
+from lakeward.sources.file_format import FileFormat, FileProfile, check_columns
+from lakeward.sources.formats.csv_export import write_csv
+from lakeward.sources.formats.csv_inference import TypeInference
+from lakeward.sources.formats.csv_options import CsvOptions
+from lakeward.sources.formats.csv_records import BLOCK_BYTES, Block, RecordReader
+from lakeward.sources.formats.nested_text import is_nested, parse_nested
+from lakeward.sources.formats.packed_file import with_packings
+from lakeward.sources.formats.scanned_file import ScannedFile
+from lakeward.sources.formats.text_values import Unconvertible, has_text_form, parse_text
 from lakeward.types.logical import LogicalType, parse_type
 from lakeward.types.table import arrow_type
 
@@ -32,7 +32,7 @@ class CsvProfile(FileProfile):
     lines: int
 
 
-class CsvFile(FileConnector):
+class CsvFile(FileFormat):
     """CSV text, also packed (gzip, zstd, bzip2, alone in a zip archive); the dialect is declared.
 
     Args:

@@ -1,0 +1,102 @@
+"""What a file format must offer to be imported: a full scan that proposes types, and a typed stream of batches."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+
+from lakeward.errors import ColumnMismatch, SourceFileError
+from lakeward.types.schema import name_key
+
+
+@dataclass(frozen=True)
+class FileProfile:
+    """What a scan of the whole file found: the logical type text of each column, in file order, and the row count."""
+
+    columns: Mapping[str, str]
+    rows: int
+
+
+class FileFormat(ABC):
+    """One file of rows in one format. The file is opened by each call, and never changed."""
+
+    name: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    path: Path
+
+    @abstractmethod
+    def scan(self) -> FileProfile:
+        """Read the file from end to end in bounded memory, and propose a type for each column.
+
+        Raises:
+            SourceFileError: the file is not what it claims to be.
+        """
+
+    @abstractmethod
+    def read(self, types: Mapping[str, str]) -> pa.RecordBatchReader:
+        """Stream the file's rows.
+
+        Args:
+            types: the logical type text of every column, in the order that the batches shall have.
+
+        Raises:
+            ColumnMismatch: `types` does not name exactly the file's columns.
+            SchemaError: a type text is wrong, or the format can't hold the type.
+            SourceFileError: the file is not what it claims to be, or a value can't be converted without loss; the
+                latter is raised while the batches are read.
+        """
+
+
+def check_names(names: Sequence[str], path: Path) -> None:
+    """Refuse column names that could not stand side by side: empty ones, and twins by case or Unicode form.
+
+    Numbering the twins (`kg`, `kg_1`) was refused: the number can hit a real column, and depends on the order.
+
+    Raises:
+        SourceFileError: with the positions (from 1) and the original names.
+    """
+    empty = [position for position, name in enumerate(names, start=1) if not name.strip()]
+    if empty:
+        raise SourceFileError(
+            f"{path}: column {', '.join(map(str, empty))} has an empty name in the header",
+            next_step="name the column in the file",
+            path=str(path),
+            line=1,
+            columns=empty,
+        )
+    groups: dict[str, list[str]] = {}
+    for position, name in enumerate(names, start=1):
+        groups.setdefault(name_key(name), []).append(f"{name!r} (column {position})")
+    twins = [entry for group in groups.values() if len(group) > 1 for entry in group]
+    if twins:
+        raise SourceFileError(
+            f"{path}: column names are equal, or differ only in case or Unicode form: {', '.join(twins)}",
+            next_step="rename all but one of them in the file",
+            path=str(path),
+            line=1,
+            columns=twins,
+        )
+
+
+def check_columns(names: Sequence[str], types: Mapping[str, str], path: Path) -> None:
+    """Refuse `types` that do not name exactly the file's columns.
+
+    Raises:
+        ColumnMismatch: with what is missing from the file and what it has too much.
+    """
+    missing = [name for name in types if name not in names]
+    unexpected = [name for name in names if name not in types]
+    if missing or unexpected:
+        raise ColumnMismatch(
+            f"{path}: the file's columns are not the declared ones; "
+            f"missing in the file: {', '.join(missing) or 'none'}; "
+            f"only in the file: {', '.join(unexpected) or 'none'}",
+            path=str(path),
+            missing=missing,
+            unexpected=unexpected,
+        )
