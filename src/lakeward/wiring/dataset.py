@@ -25,11 +25,11 @@ from lakeward.storage.requests import ChangesRequest, ReadRequest, WriteResult
 from lakeward.types.digest import Digest
 from lakeward.types.schema import Schema
 from lakeward.wiring.actor import actor
+from lakeward.wiring.counted_batches import Progress as FileProgress
 from lakeward.wiring.editing import Editor
+from lakeward.wiring.exporting import Exporting, ExportResult
 from lakeward.wiring.overview import DatasetStatus, dataset_status
 from lakeward.wiring.parts import Parts
-from lakeward.wiring.transfer import ExportResult, Transfer
-from lakeward.wiring.transfer import Progress as TransferProgress
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class Rooms:
     replication: Replication
     foreign: Foreign
     retention: Retention
-    transfer: Transfer
+    exporting: Exporting
     places: TablePlaces
 
     @classmethod
-    def of(cls, parts: Parts, transfer: Transfer) -> Rooms:
+    def of(cls, parts: Parts) -> Rooms:
         """Take them from those of a workspace."""
         return cls(
             parts.database,
@@ -57,7 +57,7 @@ class Rooms:
             parts.replication,
             parts.foreign,
             parts.retention,
-            transfer,
+            Exporting(parts.storage),
             parts.moves.places,
         )
 
@@ -303,7 +303,7 @@ class Dataset:
         since: int | None = None,
         overwrite: bool = False,
         options: Mapping[str, Any] | None = None,
-        progress: TransferProgress | None = None,
+        progress: FileProgress | None = None,
     ) -> ExportResult:
         """Write rows to a `.csv` or `.parquet` file, which appears when it is complete.
 
@@ -319,7 +319,7 @@ class Dataset:
             SchemaError, ValueRefused: the format can't hold a type or value.
         """
         chosen = tuple(columns) if columns is not None else None
-        return self._rooms.transfer.export(
+        return self._rooms.exporting.export(
             self.record,
             Path(path),
             ReadRequest(chosen, where, version, since),

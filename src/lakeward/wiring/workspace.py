@@ -29,14 +29,14 @@ from lakeward.types.partitioning import declare_partitions
 from lakeward.types.schema import Schema
 from lakeward.wiring.actor import actor
 from lakeward.wiring.adoption import Adoption
+from lakeward.wiring.counted_batches import Progress as FileProgress
 from lakeward.wiring.dataset import Dataset, Rooms
 from lakeward.wiring.declaring import Declaration, declare
 from lakeward.wiring.flipping import bulk_flip
+from lakeward.wiring.importing import ImportHow, Importing, ImportPlan, ImportRequest, ImportResult
 from lakeward.wiring.overview import DatasetStatus, dataset_status
 from lakeward.wiring.parts import Parts
 from lakeward.wiring.pin import Pin, pin
-from lakeward.wiring.transfer import ImportHow, ImportPlan, ImportRequest, ImportResult, Transfer
-from lakeward.wiring.transfer import Progress as TransferProgress
 from lakeward.wiring.tree import TreeOfNames
 
 
@@ -67,8 +67,8 @@ class Workspace(TreeOfNames):
         self.pipelines, self.sources = parts.pipelines, parts.sources
         self._models = parts.models
         self._metrics = parts.metrics
-        self.transfer = Transfer(parts.tree, parts.storage)
-        self._rooms = Rooms.of(parts, self.transfer)
+        self._importing = Importing(parts.tree, parts.storage)
+        self._rooms = Rooms.of(parts)
         self._close = close
 
     # Flips -----------------------------------------------------------------------------------------------------------
@@ -164,17 +164,17 @@ class Workspace(TreeOfNames):
         return Dataset(self._rooms, declaration.carry_out(self.tree, actor()))
 
     def plan_import(
-        self, name: str, path: str | Path, progress: TransferProgress | None = None, **how: Unpack[ImportHow]
+        self, name: str, path: str | Path, progress: FileProgress | None = None, **how: Unpack[ImportHow]
     ) -> ImportPlan:
         """Check what `import_file` would do, reading the whole file if the dataset is new. Changes nothing."""
-        return self.transfer.plan_import(ImportRequest(name, Path(path), **how), progress)
+        return self._importing.plan_import(ImportRequest(name, Path(path), **how), progress)
 
-    def run_import(self, plan: ImportPlan, progress: TransferProgress | None = None) -> ImportResult:
+    def run_import(self, plan: ImportPlan, progress: FileProgress | None = None) -> ImportResult:
         """Carry out a planned import: all rows become visible at once, or none."""
-        return self.transfer.run_import(plan, actor(), progress)
+        return self._importing.run_import(plan, actor(), progress)
 
     def import_file(
-        self, name: str, path: str | Path, progress: TransferProgress | None = None, **how: Unpack[ImportHow]
+        self, name: str, path: str | Path, progress: FileProgress | None = None, **how: Unpack[ImportHow]
     ) -> ImportResult:
         """Import a file into a dataset, which is made if it is missing.
 

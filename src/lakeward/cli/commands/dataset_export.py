@@ -44,7 +44,7 @@ def export(
 
     The file appears under its name when it is complete.
     """
-    heavy("lakeward.wiring.transfer").check_target(file, force)
+    heavy("lakeward.wiring.exporting").check_target(file, force)
     with session.workspace() as workspace:
         handle = workspace.dataset(dataset)
         if dry_run:

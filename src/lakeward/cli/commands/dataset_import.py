@@ -18,7 +18,7 @@ from lakeward.cli.text import counted
 from lakeward.storage.verbs import VERBS
 
 if TYPE_CHECKING:
-    from lakeward.wiring.transfer import ImportResult
+    from lakeward.wiring.importing import ImportResult
 
 NullOption = Annotated[
     list[str] | None,

@@ -1,4 +1,4 @@
-"""Files in and out of datasets: what an import will do, the import, and the export."""
+"""Files into datasets: what an import will do, and the import."""
 
 from __future__ import annotations
 
@@ -14,20 +14,15 @@ from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import DataError, LakewardError, SettingsError, StorageError, UnknownObject, UsageError
 from lakeward.sources.file_format import FileFormat
 from lakeward.sources.file_formats import file_formats, format_for
-from lakeward.sources.formats.csv import CsvFile, CsvOptions, write_csv
-from lakeward.sources.formats.parquet import write_parquet
+from lakeward.sources.formats.csv import CsvFile, CsvOptions
 from lakeward.storage.facade import Storage
-from lakeward.storage.requests import ReadRequest
 from lakeward.storage.verbs import verb_named
 from lakeward.types.conform import to_reader
 from lakeward.types.schema import OP, Schema
-from lakeward.wiring.counted_batches import CountedBatches
-from lakeward.wiring.counted_batches import Progress as Progress
+from lakeward.wiring.counted_batches import CountedBatches, Progress
 from lakeward.wiring.declaring import Declaration, declare
 
 WRITER = "dataset.import"
-READER = "export"
-EXPORT_SUFFIXES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -122,23 +117,8 @@ class ImportResult:
         return dict(vars(self))
 
 
-@dataclass(frozen=True)
-class ExportResult:
-    """What an export wrote."""
-
-    dataset: str
-    version: int
-    path: str
-    rows: int
-    size_bytes: int
-
-    def to_json(self) -> dict[str, object]:
-        """Return it as `--output json` prints it."""
-        return dict(vars(self))
-
-
-class Transfer:
-    """Moves rows between files and the datasets of one workspace."""
+class Importing:
+    """Brings rows of files into the datasets of one workspace."""
 
     def __init__(self, tree: Tree, storage: Storage) -> None:
         self._tree = tree
@@ -231,44 +211,6 @@ class Transfer:
             committed=written.committed,
         )
 
-    def export(
-        self,
-        record: DatasetRecord,
-        path: Path,
-        request: ReadRequest,
-        *,
-        overwrite: bool = False,
-        options: Mapping[str, Any] | None = None,
-        progress: Progress | None = None,
-    ) -> ExportResult:
-        """Write rows to a file, which appears when it is complete.
-
-        Args:
-            record: the dataset.
-            path: ends with one of `EXPORT_SUFFIXES`.
-            request: which rows and columns.
-            overwrite: replace a file that is there.
-            options: for CSV, as in `ImportRequest`.
-            progress: is told the rows so far.
-
-        Raises:
-            UsageError: the file is there, can't be written, or its suffix is unknown.
-            SchemaError, ValueRefused: the format can't hold a type or value.
-        """
-        check_target(path, overwrite)
-        csv = path.suffix.lower() == ".csv"
-        settings = _csv_options(options or {}) if csv or options else None
-        if settings is not None and not csv:
-            raise UsageError(f"{path.name}: delimiter, null and encoding are options of CSV", path=str(path))
-        version = request.version if request.version is not None else record.head_version
-        request = ReadRequest(**{**vars(request), "version": version or None})
-        reader = self._storage.read(record, request, reader=READER)
-        whole = request.where is None and request.since is None and version == record.head_version
-        counted = CountedBatches(reader, f"exporting {record.name}", record.row_count if whole else None, progress)
-        stream = pa.RecordBatchReader.from_batches(reader.schema, counted)
-        rows = write_csv(stream, path, settings) if csv else write_parquet(stream, path)
-        return ExportResult(record.name, version, str(path), rows, path.stat().st_size)
-
     def _mode(self) -> str:
         """Return the mode of a dataset that an import makes, if no arm is declared."""
         return self._storage.flags.mode_of_new(WRITER)
@@ -283,27 +225,6 @@ class Transfer:
         return Declaration(existing.name, existing.schema, existing.route.mode, existing)
 
 
-def check_target(path: Path, overwrite: bool) -> None:
-    """Refuse a target that can't be exported to.
-
-    Raises:
-        UsageError: an unknown suffix, or a file that is there.
-    """
-    if path.suffix.lower() not in EXPORT_SUFFIXES:
-        raise UsageError(
-            f"{path.name!r} names no format to export to",
-            next_step=f"end the file's name with {' or '.join(EXPORT_SUFFIXES)}",
-            path=str(path),
-        )
-    if path.exists() and not overwrite:
-        raise UsageError(
-            f"{path} exists already",
-            safe="the file is unchanged",
-            next_step="choose another name, or add --force to replace it",
-            path=str(path),
-        )
-
-
 def _opened(request: ImportRequest) -> FileFormat:
     if not request.path.is_file():
         what = "is a directory" if request.path.is_dir() else "does not exist"
@@ -316,7 +237,7 @@ def _opened(request: ImportRequest) -> FileFormat:
             raise UnknownObject(f"unknown file format {request.format!r}; there are {', '.join(known)}")
         format_ = known[request.format]
     if issubclass(format_, CsvFile):
-        return format_(request.path, _csv_options(request.options, format_.delimiter))
+        return format_(request.path, csv_options(request.options, format_.delimiter))
     if request.options:
         raise SettingsError(
             f"{request.path.name}: {', '.join(request.options)} can be given for CSV and TSV only",
@@ -326,7 +247,12 @@ def _opened(request: ImportRequest) -> FileFormat:
     return made
 
 
-def _csv_options(options: Mapping[str, Any], delimiter: str = ",") -> CsvOptions:
+def csv_options(options: Mapping[str, Any], delimiter: str = ",") -> CsvOptions:
+    """Return the options that a mapping gives.
+
+    Raises:
+        SettingsError: one of them is unknown, or can't be meant.
+    """
     unknown = [name for name in options if name not in CsvOptions.__dataclass_fields__]
     if unknown:
         raise SettingsError(
