@@ -6,11 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
 
 from lakeward.errors import ColumnMismatch, SourceFileError
+from lakeward.sources.source_file import SourceFile, source_file
 from lakeward.types.schema import name_key
 
 
@@ -22,12 +24,26 @@ class FileProfile:
     rows: int
 
 
+class FormatOptions(BaseModel):
+    """How files of a format are written down, each field with its description; of most nothing has to be told."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
 class FileFormat(ABC):
-    """One file of rows in one format. The file is opened by each call, and never changed."""
+    """One file of rows in one format. The file is opened by each call, and never changed.
+
+    Args:
+        file: a path is a file of this machine.
+        options: an instance of the class's `options`; None: their defaults.
+    """
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
-    path: Path
+    options: ClassVar[type[FormatOptions]] = FormatOptions
+
+    def __init__(self, file: Path | SourceFile, options: Any = None) -> None:
+        self.file = source_file(file)
 
     @abstractmethod
     def scan(self) -> FileProfile:
@@ -52,7 +68,7 @@ class FileFormat(ABC):
         """
 
 
-def check_names(names: Sequence[str], path: Path) -> None:
+def check_names(names: Sequence[str], file: Path | SourceFile) -> None:
     """Refuse column names that could not stand side by side: empty ones, and twins by case or Unicode form.
 
     Numbering the twins (`kg`, `kg_1`) was refused: the number can hit a real column, and depends on the order.
@@ -63,9 +79,9 @@ def check_names(names: Sequence[str], path: Path) -> None:
     empty = [position for position, name in enumerate(names, start=1) if not name.strip()]
     if empty:
         raise SourceFileError(
-            f"{path}: column {', '.join(map(str, empty))} has an empty name in the header",
+            f"{file}: column {', '.join(map(str, empty))} has an empty name in the header",
             next_step="name the column in the file",
-            path=str(path),
+            path=str(file),
             line=1,
             columns=empty,
         )
@@ -75,15 +91,15 @@ def check_names(names: Sequence[str], path: Path) -> None:
     twins = [entry for group in groups.values() if len(group) > 1 for entry in group]
     if twins:
         raise SourceFileError(
-            f"{path}: column names are equal, or differ only in case or Unicode form: {', '.join(twins)}",
+            f"{file}: column names are equal, or differ only in case or Unicode form: {', '.join(twins)}",
             next_step="rename all but one of them in the file",
-            path=str(path),
+            path=str(file),
             line=1,
             columns=twins,
         )
 
 
-def check_columns(names: Sequence[str], types: Mapping[str, str], path: Path) -> None:
+def check_columns(names: Sequence[str], types: Mapping[str, str], file: Path | SourceFile) -> None:
     """Refuse `types` that do not name exactly the file's columns.
 
     Raises:
@@ -93,10 +109,10 @@ def check_columns(names: Sequence[str], types: Mapping[str, str], path: Path) ->
     unexpected = [name for name in names if name not in types]
     if missing or unexpected:
         raise ColumnMismatch(
-            f"{path}: the file's columns are not the declared ones; "
+            f"{file}: the file's columns are not the declared ones; "
             f"missing in the file: {', '.join(missing) or 'none'}; "
             f"only in the file: {', '.join(unexpected) or 'none'}",
-            path=str(path),
+            path=str(file),
             missing=missing,
             unexpected=unexpected,
         )

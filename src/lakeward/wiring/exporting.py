@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
 from lakeward.control.tree import DatasetRecord
 from lakeward.errors import UsageError
-from lakeward.sources.formats.csv import write_csv
-from lakeward.sources.formats.parquet import write_parquet
+from lakeward.sources.file_formats import checked_options
+from lakeward.sources.formats.csv import CsvFile, CsvOptions, write_csv
+from lakeward.sources.formats.parquet import ParquetFile, write_parquet
 from lakeward.storage.facade import Storage
 from lakeward.storage.requests import ReadRequest
 from lakeward.wiring.counted_batches import CountedBatches, Progress
-from lakeward.wiring.importing import csv_options
 
 READER = "export"
 EXPORT_SUFFIXES = (".csv", ".parquet")
@@ -69,9 +69,7 @@ class Exporting:
         """
         check_target(path, overwrite)
         csv = path.suffix.lower() == ".csv"
-        settings = csv_options(options or {}) if csv or options else None
-        if settings is not None and not csv:
-            raise UsageError(f"{path.name}: delimiter, null and encoding are options of CSV", path=str(path))
+        settings = cast(CsvOptions, checked_options(CsvFile if csv else ParquetFile, options or {}))
         version = request.version if request.version is not None else record.head_version
         request = ReadRequest(**{**vars(request), "version": version or None})
         reader = self._storage.read(record, request, reader=READER)

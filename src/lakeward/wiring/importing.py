@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from lakeward.control.routes import in_words
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import DataError, LakewardError, SettingsError, StorageError, UnknownObject, UsageError
+from lakeward.errors import DataError, LakewardError, StorageError, UsageError
 from lakeward.sources.file_format import FileFormat
-from lakeward.sources.file_formats import file_formats, format_for
-from lakeward.sources.formats.csv import CsvFile, CsvOptions
+from lakeward.sources.file_formats import open_file
 from lakeward.storage.facade import Storage
 from lakeward.storage.verbs import verb_named
 from lakeward.types.conform import to_reader
@@ -39,7 +38,7 @@ class ImportRequest:
             `delete` it has the key columns alone.
         create: make the dataset if it does not exist.
         format: its name; None: by the file's suffix.
-        options: how the file is written. For CSV: `delimiter`, `quote`, `header`, `null_markers`, `encoding`.
+        options: how the file is written, by the names of its format's own options. For CSV: `CsvOptions`.
         allow_empty: lets `replace` and `mirror` take zero rows.
     """
 
@@ -229,48 +228,18 @@ def _opened(request: ImportRequest) -> FileFormat:
     if not request.path.is_file():
         what = "is a directory" if request.path.is_dir() else "does not exist"
         raise UsageError(f"{request.path} {what}", safe="nothing was changed", path=str(request.path))
-    if request.format is None:
-        format_ = format_for(request.path)
-    else:
-        known = file_formats()
-        if request.format not in known:
-            raise UnknownObject(f"unknown file format {request.format!r}; there are {', '.join(known)}")
-        format_ = known[request.format]
-    if issubclass(format_, CsvFile):
-        return format_(request.path, csv_options(request.options, format_.delimiter))
-    if request.options:
-        raise SettingsError(
-            f"{request.path.name}: {', '.join(request.options)} can be given for CSV and TSV only",
-            path=str(request.path),
-        )
-    made: FileFormat = format_(request.path)  # type: ignore[call-arg]
-    return made
-
-
-def csv_options(options: Mapping[str, Any], delimiter: str = ",") -> CsvOptions:
-    """Return the options that a mapping gives.
-
-    Raises:
-        SettingsError: one of them is unknown, or can't be meant.
-    """
-    unknown = [name for name in options if name not in CsvOptions.__dataclass_fields__]
-    if unknown:
-        raise SettingsError(
-            f"unknown option {unknown[0]!r} of CSV; there are {', '.join(CsvOptions.__dataclass_fields__)}",
-            option=unknown[0],
-        )
-    return CsvOptions(**{"delimiter": delimiter, **options})
+    return open_file(request.path, request.format, request.options)
 
 
 def _scan(file: FileFormat, declared: Mapping[str, str], progress: Progress | None) -> tuple[int, Mapping[str, str]]:
     """Read the whole file, so that a dataset is made for a file that can be imported only."""
     if progress is not None:
-        progress(f"reading {file.path.name} from end to end", 0, None)
+        progress(f"reading {file.file.name} from end to end", 0, None)
     if not declared:
         profile = file.scan()
         return profile.rows, profile.columns
     types = {column.name: str(column.type) for column in Schema.declare(declared).columns}
-    counted = CountedBatches(file.read(types), f"checking {file.path.name}", None, progress)
+    counted = CountedBatches(file.read(types), f"checking {file.file.name}", None, progress)
     for _ in counted:
         pass
     return counted.rows, types

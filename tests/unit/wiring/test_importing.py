@@ -46,7 +46,7 @@ def test_a_tsv_file_has_tabs_beside_its_other_options(workspace: lakeward.Worksp
 def test_parquet_has_no_dialect(workspace: lakeward.Workspace, tmp_path: Path) -> None:
     file = tmp_path / "t.parquet"
     pq.write_table(pa.table({"id": [1, 2]}), file)
-    with pytest.raises(SettingsError, match="delimiter can be given for CSV and TSV only"):
+    with pytest.raises(SettingsError, match="for csv and tsv only; files of format parquet have no opt"):
         workspace.import_file("a.b.c", file, options={"delimiter": ";"})
     with pytest.raises(SettingsError, match="unknown option 'delimeter'"):
         workspace.import_file("a.b.c", tmp_path / "t.parquet", format="csv", options={"delimeter": ";"})

@@ -21,9 +21,6 @@ class ArrowFile(TypedFile):
     """Arrow IPC, as a file (also called Feather 2) or a stream; which one is told by its first bytes.
 
     Memory is bounded by the file's largest batch.
-
-    Args:
-        path: the file.
     """
 
     name = "arrow"
@@ -31,11 +28,7 @@ class ArrowFile(TypedFile):
 
     @contextmanager
     def _opened(self) -> Iterator[Contents]:
-        try:
-            source = pa.OSFile(str(self.path))
-        except DAMAGE as error:
-            raise self._damaged("can't be read", error) from error
-        with source:
+        with self._bytes() as source:
             try:
                 contents = self._contents(source)
             except DAMAGE as error:
@@ -47,9 +40,9 @@ class ArrowFile(TypedFile):
         magic = source.read(len(_FILE_MAGIC))
         if magic[: len(_FEATHER_1_MAGIC)] == _FEATHER_1_MAGIC:
             raise SourceFileError(
-                f"{self.path}: is Feather version 1, which is not read",
+                f"{self.file}: is Feather version 1, which is not read",
                 next_step="write it as Feather version 2, which is Arrow IPC",
-                path=str(self.path),
+                path=str(self.file),
             )
         if magic == _FILE_MAGIC:
             file = pa.ipc.open_file(source)
@@ -69,7 +62,7 @@ class ArrowFile(TypedFile):
         # The last batch's own bytes may look like an end.
         if taken > end or source.read() != _STREAM_END:
             raise SourceFileError(
-                f"{self.path}: is an Arrow stream that does not end where the file ends, so rows may be missing",
+                f"{self.file}: is an Arrow stream that does not end where the file ends, so rows may be missing",
                 next_step="write it again, and close its writer",
-                path=str(self.path),
+                path=str(self.file),
             )

@@ -19,6 +19,7 @@ from lakeward.sources.formats.nested_text import is_nested, parse_nested
 from lakeward.sources.formats.packed_file import with_packings
 from lakeward.sources.formats.scanned_file import ScannedFile
 from lakeward.sources.formats.text_values import Unconvertible, has_text_form, parse_text
+from lakeward.sources.source_file import SourceFile
 from lakeward.types.logical import LogicalType, parse_type
 from lakeward.types.table import arrow_type
 
@@ -36,7 +37,7 @@ class CsvFile(FileFormat):
     """CSV text, also packed (gzip, zstd, bzip2, alone in a zip archive); the dialect is declared.
 
     Args:
-        path: the file.
+        file: the file; a path is one of this machine.
         options: its dialect.
         block_bytes: how much is read at once; memory is bounded by a small multiple of it, and of the longest record.
         nested: lists and structs are read from JSON text (see `nested_text`), not refused.
@@ -55,17 +56,20 @@ class CsvFile(FileFormat):
 
     name = "csv"
     suffixes = with_packings(".csv")
-    delimiter: ClassVar[str] = ","
-    """What separates fields, unless the options say otherwise."""
+    options: ClassVar[type[CsvOptions]] = CsvOptions
 
     def __init__(
-        self, path: Path, options: CsvOptions | None = None, block_bytes: int = BLOCK_BYTES, nested: bool = False
+        self,
+        file: Path | SourceFile,
+        options: CsvOptions | None = None,
+        block_bytes: int = BLOCK_BYTES,
+        nested: bool = False,
     ) -> None:
-        self.path = path
+        super().__init__(file, options)
         self._nested = nested
-        self.options = options or CsvOptions()
+        self._options = options or self.options()
         self._block_bytes = block_bytes
-        self._scanned = ScannedFile(path)
+        self._scanned = ScannedFile(self.file)
 
     def scan(self) -> CsvProfile:
         """Read the whole file once and propose a type for each column, from every value.
@@ -103,7 +107,7 @@ class CsvFile(FileFormat):
             if not has_text_form(type_) and not self._nested:
                 raise SchemaError(f"column {name!r}: CSV has no form for type {type_}", column=name, type=str(type_))
         with self._records() as records:
-            check_columns(records.names, types, self.path)
+            check_columns(records.names, types, self.file)
         self._scanned.check_state()
         schema = pa.schema([pa.field(name, arrow_type(type_)) for name, type_ in logical.items()])
         return pa.RecordBatchReader.from_batches(schema, self._batches(logical, schema))
@@ -126,15 +130,15 @@ class CsvFile(FileFormat):
         self._scanned.check_rows(rows)
 
     def _records(self) -> RecordReader:
-        return RecordReader(self.path, self.options, self._block_bytes)
+        return RecordReader(self.file, self._options, self._block_bytes)
 
     def _refused(self, records: RecordReader, block: Block, column: int, error: Unconvertible) -> SourceFileError:
         line = records.line_of(block, error.index, column)
         name = records.names[column]
         return SourceFileError(
-            f"{self.path}: line {line}, column {name!r}: {error.value[:200]!r} {error.reason}",
+            f"{self.file}: line {line}, column {name!r}: {error.value[:200]!r} {error.reason}",
             next_step="correct the value, or declare the column as string",
-            path=str(self.path),
+            path=str(self.file),
             line=line,
             column=name,
             value=error.value,

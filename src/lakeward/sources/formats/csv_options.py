@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
+
+from pydantic import Field, model_validator
 
 from lakeward.errors import SettingsError
+from lakeward.sources.file_format import FormatOptions
 
 ENCODINGS = ("utf-8", "utf-16", "latin-1")
 _CODECS = {codecs.lookup(name).name: name for name in ENCODINGS}
 
 
-@dataclass(frozen=True)
-class CsvOptions:
+class CsvOptions(FormatOptions):
     """The dialect of a CSV file.
-
-    Args:
-        delimiter: one ASCII character between fields.
-        quote: one ASCII character around fields; inside it is doubled.
-        header: whether the first record holds the column names. Without, they are `column1`, `column2` …
-        null_markers: unquoted fields that mean null, besides the empty one. A quoted field is never null.
-        encoding: `utf-8` or `utf-16` (with a byte-order mark), or `latin-1`.
 
     Raises:
         SettingsError: an option can't be meant.
     """
 
-    delimiter: str = ","
-    quote: str = '"'
-    header: bool = True
-    null_markers: tuple[str, ...] = ()
-    encoding: str = "utf-8"
+    delimiter: str = Field(default=",", description="One ASCII character between fields.")
+    quote: str = Field(default='"', description="One ASCII character around fields; inside it is doubled.")
+    header: bool = Field(
+        default=True, description="Whether the first record names the columns; without, they are `column1`, `column2` …"
+    )
+    null_markers: tuple[str, ...] = Field(
+        default=(), description="Unquoted fields that mean null, besides the empty one. A quoted field is never null."
+    )
+    encoding: str = Field(default="utf-8", description="`utf-8` or `utf-16` (with a byte-order mark), or `latin-1`.")
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _can_be_meant(self) -> CsvOptions:
         for option, value in (("delimiter", self.delimiter), ("quote", self.quote)):
             if len(value) != 1 or not value.isascii() or value in "\r\n\0":
                 raise SettingsError(
@@ -48,4 +47,10 @@ class CsvOptions:
             ) from None
         # Frozen, so that options can be shared; the one spelling is set here.
         object.__setattr__(self, "encoding", encoding)
-        object.__setattr__(self, "null_markers", tuple(self.null_markers))
+        return self
+
+
+class TsvOptions(CsvOptions):
+    """The dialect of a TSV file: tabs between fields."""
+
+    delimiter: str = Field(default="\t", description="One ASCII character between fields.")

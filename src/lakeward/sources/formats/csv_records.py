@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from lakeward.sources.file_format import check_names
 from lakeward.sources.formats.csv_dialect import Dialect, Malformed, Record
 from lakeward.sources.formats.csv_options import CsvOptions
 from lakeward.sources.formats.csv_source import TextSource
+from lakeward.sources.source_file import SourceFile
 
 BLOCK_BYTES = 4 << 20
 MAX_RECORD_BYTES = 128 << 20
@@ -40,7 +40,7 @@ class RecordReader:
     """One pass over the records of a CSV file.
 
     Args:
-        path: the file.
+        file: the file.
         options: its dialect.
         block_bytes: how much is read at once.
 
@@ -48,8 +48,8 @@ class RecordReader:
         SourceFileError: by the constructor and while iterating: the file breaks the grammar, with the physical line.
     """
 
-    def __init__(self, path: Path, options: CsvOptions, block_bytes: int = BLOCK_BYTES) -> None:
-        self.path = path
+    def __init__(self, file: SourceFile, options: CsvOptions, block_bytes: int = BLOCK_BYTES) -> None:
+        self.file = file
         self.options = options
         self.lines = 0
         """Physical lines that the blocks so far, and the header, took up."""
@@ -57,7 +57,7 @@ class RecordReader:
         self._block_bytes = block_bytes
         self._pending = b""
         self.names: list[str] = []
-        self._source = TextSource(path, options.encoding)
+        self._source = TextSource(file, options.encoding)
         try:
             self._read_header()
             self._right_record = self._dialect.record_pattern(len(self.names))
@@ -126,14 +126,14 @@ class RecordReader:
         except pa.ArrowInvalid as error:
             self._check_records(block.data, block.line, final=True)
             raise SourceFileError(
-                f"{self.path}: the records from line {block.line} can't be read: {error}",
-                path=str(self.path),
+                f"{self.file}: the records from line {block.line} can't be read: {error}",
+                path=str(self.file),
                 line=block.line,
             ) from error
         if table.num_rows != block.rows:
             raise SourceFileError(
-                f"{self.path}: {block.rows} records from line {block.line} were read as {table.num_rows}",
-                path=str(self.path),
+                f"{self.file}: {block.rows} records from line {block.line} were read as {table.num_rows}",
+                path=str(self.file),
                 line=block.line,
             )
         return [_one_array(column) for column in table.columns]
@@ -148,12 +148,12 @@ class RecordReader:
     def _read_header(self) -> None:
         first = self._first_record()
         if first is None:
-            raise SourceFileError(f"{self.path}: is empty, without even a header", path=str(self.path), line=1)
+            raise SourceFileError(f"{self.file}: is empty, without even a header", path=str(self.file), line=1)
         if not self.options.header:
             self.names = [f"column{position}" for position in range(1, len(first.fields) + 1)]
             return
         self.names = [field.value for field in first.fields]
-        check_names(self.names, self.path)
+        check_names(self.names, self.file)
         header, self._pending = self._pending[: first.end], self._pending[first.end :]
         self.lines = header.count(b"\n") + (not header.endswith(b"\n"))
 
@@ -212,9 +212,9 @@ class RecordReader:
         shown = text.decode().rstrip("\r\n")
         what = f"has {found} fields: {shown[:80]!r}" if shown else "is empty"
         return SourceFileError(
-            f"{self.path}: line {line} {what}; {len(self.names)} fields are expected",
+            f"{self.file}: line {line} {what}; {len(self.names)} fields are expected",
             next_step="correct the line; nothing is guessed or left out",
-            path=str(self.path),
+            path=str(self.file),
             line=line,
             expected=len(self.names),
             found=found,
@@ -225,9 +225,9 @@ class RecordReader:
         column = self.names[position] if position < len(self.names) else None
         where = repr(column) if column is not None else str(position + 1)
         return SourceFileError(
-            f"{self.path}: line {error.line}, column {where}: {error.reason}",
+            f"{self.file}: line {error.line}, column {where}: {error.reason}",
             next_step=f"quote the field with {self.options.quote}, and double the quotes inside it",
-            path=str(self.path),
+            path=str(self.file),
             line=error.line,
             column=column,
         )
@@ -235,9 +235,9 @@ class RecordReader:
     def _refuse_endless(self, data: bytes) -> None:
         if len(data) > MAX_RECORD_BYTES:
             raise SourceFileError(
-                f"{self.path}: the record that starts on line {self.lines + 1} is longer than "
+                f"{self.file}: the record that starts on line {self.lines + 1} is longer than "
                 f"{MAX_RECORD_BYTES >> 20} MiB; is a quote left open?",
-                path=str(self.path),
+                path=str(self.file),
                 line=self.lines + 1,
             )
 

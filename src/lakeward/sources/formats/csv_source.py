@@ -5,12 +5,13 @@ from __future__ import annotations
 import codecs
 import zipfile
 import zlib
-from pathlib import Path
+from contextlib import ExitStack, closing
 from types import TracebackType
 from typing import IO
 
 from lakeward.errors import SourceFileError
-from lakeward.sources.formats.packed_file import is_zip, open_unpacked
+from lakeward.sources.formats.packed_file import is_zip, unpacked
+from lakeward.sources.source_file import SourceFile
 
 _UTF8_BOM = codecs.BOM_UTF8
 _UTF16_DECODERS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -22,7 +23,7 @@ class TextSource:
     """A text file, plain, in gzip, zstd or bzip2, or alone in a zip archive; which one is told by its first bytes.
 
     Args:
-        path: the file.
+        file: the file.
         encoding: `utf-8`, `utf-16` or `latin-1`.
         kind: what the text is, for errors; only CSV may be declared to have another encoding.
 
@@ -31,24 +32,24 @@ class TextSource:
             the declared encoding (with line and byte), or it holds a NUL.
     """
 
-    def __init__(self, path: Path, encoding: str, kind: str = "CSV") -> None:
-        self.path = path
+    def __init__(self, file: SourceFile, encoding: str, kind: str = "CSV") -> None:
+        self.file = file
         self.encoding = encoding
         self._kind = kind
         self._lines_read = 0
         self._ended = False
-        self._archive: zipfile.ZipFile | None = None
+        self._opened = ExitStack()
         try:
-            self._file = self._open()
-        except _READ_ERRORS as error:
-            raise self._unreadable(error) from error
-        try:
+            self._text = self._open()
             self._head = self._read_raw(4)
             self._refuse_other_formats()
             self._decoder = self._start_decoder()
         except SourceFileError:
             self.close()
             raise
+        except _READ_ERRORS as error:
+            self.close()
+            raise self._unreadable(error) from error
 
     def __enter__(self) -> TextSource:
         return self
@@ -60,9 +61,7 @@ class TextSource:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
-        if self._archive is not None:
-            self._archive.close()
+        self._opened.close()
 
     def read(self, size: int) -> bytes:
         """Return the UTF-8 form of the next `size` bytes or a little more, `b""` only at the end of the file."""
@@ -77,10 +76,10 @@ class TextSource:
             data = text.encode()
             if b"\0" in data:
                 raise SourceFileError(
-                    f"{self.path}: line {self._line_after(data[: data.index(0)])} holds a NUL byte; "
+                    f"{self.file}: line {self._line_after(data[: data.index(0)])} holds a NUL byte; "
                     "is it a text file in the declared encoding?",
                     next_step=self._encoding_step("if the file is UTF-16, declare encoding utf-16"),
-                    path=str(self.path),
+                    path=str(self.file),
                     line=self._line_after(data[: data.index(0)]),
                 )
             self._lines_read += data.count(b"\n")
@@ -89,36 +88,37 @@ class TextSource:
         return b""
 
     def _open(self) -> IO[bytes]:
-        return self._open_zip() if is_zip(self.path) else open_unpacked(self.path)
+        packed = self._opened.enter_context(closing(self.file.open()))
+        if is_zip(packed):
+            return self._open_zip(packed)
+        return self._opened.enter_context(closing(unpacked(packed, self.file)))
 
-    def _open_zip(self) -> IO[bytes]:
-        archive = zipfile.ZipFile(self.path)
+    def _open_zip(self, packed: IO[bytes]) -> IO[bytes]:
+        archive = self._opened.enter_context(zipfile.ZipFile(packed))
         # macOS adds a shadow entry for each file.
         members = [
             info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith("__MACOSX/")
         ]
         if len(members) != 1 or members[0].flag_bits & 1:
-            archive.close()
             what = f"holds {len(members)} files" if len(members) != 1 else "is encrypted"
             raise SourceFileError(
-                f"{self.path}: is a zip archive (or an Office document) that {what}; one plain file is needed",
+                f"{self.file}: is a zip archive (or an Office document) that {what}; one plain file is needed",
                 next_step="unpack it, or save the sheet as CSV",
-                path=str(self.path),
+                path=str(self.file),
             )
-        self._archive = archive
-        return archive.open(members[0])
+        return self._opened.enter_context(archive.open(members[0]))
 
     def _refuse_other_formats(self) -> None:
         if self._head in _OTHER_FORMATS:
             raise SourceFileError(
-                f"{self.path}: is {_OTHER_FORMATS[self._head]}, not {self._kind} text",
+                f"{self.file}: is {_OTHER_FORMATS[self._head]}, not {self._kind} text",
                 next_step="name the right format",
-                path=str(self.path),
+                path=str(self.file),
             )
 
     def _read_raw(self, size: int) -> bytes:
         try:
-            return self._file.read(size)
+            return self._text.read(size)
         except _READ_ERRORS as error:
             raise self._unreadable(error) from error
 
@@ -144,7 +144,7 @@ class TextSource:
 
     def _wrong_encoding(self, what: str, next_step: str) -> SourceFileError:
         step = self._encoding_step(next_step)
-        return SourceFileError(f"{self.path}: {what}", next_step=step, path=str(self.path), line=1)
+        return SourceFileError(f"{self.file}: {what}", next_step=step, path=str(self.file), line=1)
 
     def _encoding_step(self, for_csv: str) -> str:
         return for_csv if self._kind == "CSV" else "save the file as UTF-8"
@@ -156,14 +156,14 @@ class TextSource:
         step = "declare encoding latin-1, if that is what the file is" if self.encoding == "utf-8" else None
         wrong = error.object[error.start : max(error.end, error.start + 1)].hex(" ")
         return SourceFileError(
-            f"{self.path}: line {line} is not {self.encoding}: byte 0x{wrong} after "
+            f"{self.file}: line {line} is not {self.encoding}: byte 0x{wrong} after "
             f"{good.decode()[-20:].rpartition(chr(10))[2]!r}",
             next_step=self._encoding_step(step) if step else None,
-            path=str(self.path),
+            path=str(self.file),
             line=line,
             byte=f"0x{wrong}",
         )
 
     def _unreadable(self, error: BaseException) -> SourceFileError:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return SourceFileError(f"{self.path}: can't be read: {reason}", path=str(self.path))
+        return SourceFileError(f"{self.file}: can't be read: {reason}", path=str(self.file))

@@ -8,12 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from lakeward.errors import ColumnMismatch, SourceFileError
-from lakeward.sources.file_format import FileFormat, FileProfile
+from lakeward.sources.file_format import FileFormat, FileProfile, FormatOptions
 from lakeward.sources.formats.json_inference import JsonInference
 from lakeward.sources.formats.json_records import BLOCK_BYTES, Chunk, json_chunks
 from lakeward.sources.formats.json_values import Unfit, json_array, shown
 from lakeward.sources.formats.packed_file import with_packings
 from lakeward.sources.formats.scanned_file import ScannedFile
+from lakeward.sources.source_file import SourceFile
 from lakeward.types.logical import LogicalType, parse_type
 from lakeward.types.schema import name_key
 from lakeward.types.table import arrow_type
@@ -25,7 +26,8 @@ class JsonFile(FileFormat):
     A key that an object lacks is null in its row.
 
     Args:
-        path: the file.
+        file: the file; a path is one of this machine.
+        options: of JSON nothing has to be told.
         block_bytes: how much is read at once; memory is bounded by a small multiple of it, and of the longest object.
 
     Example:
@@ -43,10 +45,12 @@ class JsonFile(FileFormat):
     name = "json"
     suffixes = with_packings(".ndjson", ".jsonl", ".json")
 
-    def __init__(self, path: Path, block_bytes: int = BLOCK_BYTES) -> None:
-        self.path = path
+    def __init__(
+        self, file: Path | SourceFile, options: FormatOptions | None = None, block_bytes: int = BLOCK_BYTES
+    ) -> None:
+        super().__init__(file, options)
         self._block_bytes = block_bytes
-        self._scanned = ScannedFile(path)
+        self._scanned = ScannedFile(self.file)
 
     def scan(self) -> FileProfile:
         """Read the whole file once and propose a type for each column, from every value.
@@ -58,7 +62,7 @@ class JsonFile(FileFormat):
                 kinds; two keys differ only in case or Unicode form; no object has a key.
         """
         state = self._scanned.state()
-        columns = _Columns(self.path)
+        columns = _Columns(self.file)
         rows = 0
         for chunk in self._chunks():
             columns.add(chunk)
@@ -94,13 +98,13 @@ class JsonFile(FileFormat):
                 try:
                     arrays.append(json_array([row.get(name) for row in chunk.rows], type_))
                 except Unfit as error:
-                    raise value_refused(self.path, chunk, name, error) from None
+                    raise value_refused(self.file, chunk, name, error) from None
             rows += len(chunk.rows)
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
         self._scanned.check_rows(rows)
 
     def _chunks(self) -> Iterator[Chunk]:
-        return json_chunks(self.path, self._block_bytes)
+        return json_chunks(self.file, self._block_bytes)
 
     def _check_keys(self, chunk: Chunk, types: Mapping[str, LogicalType]) -> None:
         known = types.keys()
@@ -108,9 +112,9 @@ class JsonFile(FileFormat):
             if not row.keys() <= known:
                 unexpected = [name for name in row if name not in known]
                 raise ColumnMismatch(
-                    f"{self.path}: line {line} has {', '.join(map(repr, unexpected))}; "
+                    f"{self.file}: line {line} has {', '.join(map(repr, unexpected))}; "
                     f"the declared columns are {', '.join(types)}",
-                    path=str(self.path),
+                    path=str(self.file),
                     line=line,
                     missing=[],
                     unexpected=unexpected,
@@ -120,8 +124,8 @@ class JsonFile(FileFormat):
 class _Columns:
     """The columns that a scan has found so far."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, file: SourceFile) -> None:
+        self._file = file
         self._found: dict[str, JsonInference] = {}
         self._twins: dict[str, tuple[str, int]] = {}
 
@@ -135,15 +139,15 @@ class _Columns:
             try:
                 inference.add([row.get(name) for row in chunk.rows], chunk.lines)
             except Unfit as error:
-                raise value_refused(self._path, chunk, name, error) from None
+                raise value_refused(self._file, chunk, name, error) from None
 
     def types(self) -> dict[str, str]:
         """Return the proposed type of each column."""
         if not self._found:
             raise SourceFileError(
-                f"{self._path}: no object in it has a key, so no column is known",
+                f"{self._file}: no object in it has a key, so no column is known",
                 next_step="declare the columns: --columns",
-                path=str(self._path),
+                path=str(self._file),
             )
         return {name: inference.type_text for name, inference in self._found.items()}
 
@@ -154,22 +158,22 @@ class _Columns:
         if twin != name or not name.strip():
             what = f"{name!r} and {twin!r} of line {twin_line} differ only in case or Unicode form"
             raise SourceFileError(
-                f"{self._path}: line {line}: {what if name.strip() else 'a key is empty'}",
+                f"{self._file}: line {line}: {what if name.strip() else 'a key is empty'}",
                 next_step="rename the key in the file",
-                path=str(self._path),
+                path=str(self._file),
                 line=line,
                 columns=[twin, name],
             )
         self._found[name] = JsonInference()
 
 
-def value_refused(path: Path, chunk: Chunk, name: str, error: Unfit) -> SourceFileError:
+def value_refused(file: SourceFile, chunk: Chunk, name: str, error: Unfit) -> SourceFileError:
     """Return the error for a value of the column `name`."""
     line, column = chunk.lines[error.index], f"{name}{error.path}"
     return SourceFileError(
-        f"{path}: line {line}, column {column!r}: {shown(error.value)} {error.reason}",
+        f"{file}: line {line}, column {column!r}: {shown(error.value)} {error.reason}",
         next_step="correct the value, or declare the column with a type that holds it; json holds any",
-        path=str(path),
+        path=str(file),
         line=line,
         column=column,
         value=shown(error.value),

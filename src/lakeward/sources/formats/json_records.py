@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
-from pathlib import Path
 from typing import Any
 
 from lakeward.errors import SourceFileError
 from lakeward.sources.formats.csv_source import TextSource
+from lakeward.sources.source_file import SourceFile
 
 BLOCK_BYTES = 2 << 20
 MAX_RECORD_CHARACTERS = 128 << 20
@@ -55,19 +55,19 @@ class _Place(Enum):
     END = auto()
 
 
-def json_chunks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[Chunk]:
+def json_chunks(file: SourceFile, block_bytes: int = BLOCK_BYTES) -> Iterator[Chunk]:
     """Yield the objects of a JSON file in order.
 
     Args:
-        path: the file; UTF-8, also packed.
+        file: the file; UTF-8, also packed.
         block_bytes: how much is read at once; memory is bounded by a small multiple of it, and of the longest object.
 
     Raises:
         SourceFileError: not JSON, or another value than an object where one is expected, with line and character
             (from 1); an object has a key twice, or a text that no dataset can hold, with its line.
     """
-    with TextSource(path, "utf-8", kind="JSON") as source:
-        cutter = _Cutter(path)
+    with TextSource(file, "utf-8", kind="JSON") as source:
+        cutter = _Cutter(file)
         size, data = block_bytes, b"-"
         while data:
             data = source.read(size)
@@ -81,8 +81,8 @@ def json_chunks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[Chunk]:
 class _Cutter:
     """Takes the file's text piece by piece, and gives the objects that are complete."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, file: SourceFile) -> None:
+        self._file = file
         self._text = ""
         self._at = 0
         self._line = 1
@@ -178,9 +178,9 @@ class _Cutter:
         newline = self._text.rfind("\n", 0, position)
         character = position - newline if newline >= 0 else self._line_before + position + 1
         return SourceFileError(
-            f"{self._path}: line {line}, character {character}: {reason}",
+            f"{self._file}: line {line}, character {character}: {reason}",
             next_step="correct the file: one object for each row, each on its own line or all in one array",
-            path=str(self._path),
+            path=str(self._file),
             line=line,
             character=character,
         )

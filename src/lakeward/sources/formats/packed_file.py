@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 from typing import IO, cast
 
 import pyarrow as pa
 
 from lakeward.errors import SourceFileError
+from lakeward.sources.source_file import SourceFile
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -27,41 +27,46 @@ def with_packings(*suffixes: str) -> tuple[str, ...]:
     return tuple(f"{suffix}{packing}" for suffix in suffixes for packing in ("", *PACKINGS))
 
 
-def is_zip(path: Path) -> bool:
+def is_zip(packed: IO[bytes]) -> bool:
     """Tell whether a file is a zip archive, by its first bytes."""
-    return _magic(path)[:4] in _ZIP
+    return _magic(packed)[:4] in _ZIP
 
 
-def open_unpacked(path: Path) -> IO[bytes]:
-    """Open a file, plain or in gzip, zstd or bzip2, and return its unpacked bytes as a stream.
+def unpacked(packed: IO[bytes], file: SourceFile) -> IO[bytes]:
+    """Return the bytes of a file, plain or in gzip, zstd or bzip2, as an unpacked stream.
 
     Reading refuses a file that was cut off (`EOFError`, `OSError`).
 
+    Args:
+        packed: the open file, at its start; it has to be closed for itself.
+        file: which one, for its name.
+
     Raises:
         SourceFileError: the name ends with a packing, and the file is not packed.
-        OSError: it can't be opened.
+        OSError: it can't be read.
     """
-    magic = _magic(path)
+    magic = _magic(packed)
     if magic.startswith(_GZIP):
-        return cast(IO[bytes], gzip.open(path, "rb"))
+        return cast(IO[bytes], gzip.open(packed, "rb"))
     if magic.startswith(_ZSTD):
-        return _by_arrow(path, "zstd")
+        return _by_arrow(packed, "zstd")
     if magic.startswith(_BZIP2) and magic[4:] in _BZIP2_NEXT:
-        return _by_arrow(path, "bz2")
-    if path.name.lower().endswith(PACKINGS):
+        return _by_arrow(packed, "bz2")
+    if file.name.lower().endswith(PACKINGS):
         raise SourceFileError(
-            f"{path}: is named {path.suffix}, and is not packed",
+            f"{file}: is named .{file.name.rpartition('.')[2]}, and is not packed",
             next_step="rename it, or pack it",
-            path=str(path),
+            path=str(file),
         )
-    return path.open("rb")
+    return packed
 
 
-def _magic(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_MAGIC_BYTES)
+def _magic(packed: IO[bytes]) -> bytes:
+    magic = packed.read(_MAGIC_BYTES)
+    packed.seek(0)
+    return magic
 
 
-def _by_arrow(path: Path, codec: str) -> IO[bytes]:
+def _by_arrow(packed: IO[bytes], codec: str) -> IO[bytes]:
     # Unlike the standard library's bz2, it refuses what stands behind the last packed stream.
-    return cast(IO[bytes], pa.CompressedInputStream(pa.OSFile(str(path)), codec))
+    return cast(IO[bytes], pa.CompressedInputStream(packed, codec))

@@ -21,22 +21,18 @@ _BATCH_ROWS = 65_536
 
 
 class ParquetFile(TypedFile):
-    """Apache Parquet, with the types of its schema; a scan reads the file's footer alone.
-
-    Args:
-        path: the file.
-    """
+    """Apache Parquet, with the types of its schema; a scan reads the file's footer alone."""
 
     name = "parquet"
     suffixes = (".parquet",)
 
     @contextmanager
     def _opened(self) -> Iterator[Contents]:
-        try:
-            file = pq.ParquetFile(self.path, page_checksum_verification=True)
-        except DAMAGE as error:
-            raise self._damaged("is not a Parquet file, or a truncated one", error) from error
-        with file:
+        with self._bytes() as source:
+            try:
+                file = pq.ParquetFile(source, page_checksum_verification=True)
+            except DAMAGE as error:
+                raise self._damaged("is not a Parquet file, or a truncated one", error) from error
             yield Contents(file.schema_arrow, file.iter_batches(batch_size=_BATCH_ROWS), file.metadata.num_rows)
 
 

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from lakeward.errors import SourceFileError
+from lakeward.sources.source_file import FileState, SourceFile
 
 
 class ScannedFile:
     """Remembers the state of a file at its scan; until then there is nothing that could have changed.
 
     Args:
-        path: the file.
+        file: the file.
 
     Raises:
         SourceFileError: by every method: the file can't be read, or has changed since it was scanned.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._scanned: tuple[tuple[int, int], int] | None = None
+    def __init__(self, file: SourceFile) -> None:
+        self.file = file
+        self._scanned: tuple[FileState, int] | None = None
 
-    def state(self) -> tuple[int, int]:
-        """Return the file's size in bytes and its time of change in nanoseconds."""
+    def state(self) -> FileState:
+        """Return the file's state now."""
         try:
-            state = os.stat(self.path)
+            return self.file.state()
         except OSError as error:
-            raise SourceFileError(f"{self.path}: can't be read: {error.strerror}", path=str(self.path)) from error
-        return state.st_size, state.st_mtime_ns
+            raise SourceFileError(f"{self.file}: can't be read: {error.strerror}", path=str(self.file)) from error
 
-    def remember(self, state: tuple[int, int], rows: int) -> None:
+    def remember(self, state: FileState, rows: int) -> None:
         """Take the scan of a file that had `state` before it, and `rows` rows."""
         self._scanned = (state, rows)
 
@@ -46,5 +43,5 @@ class ScannedFile:
 
     def _changed(self) -> SourceFileError:
         return SourceFileError(
-            f"{self.path}: has changed since it was scanned", next_step="scan it again", path=str(self.path)
+            f"{self.file}: has changed since it was scanned", next_step="scan it again", path=str(self.file)
         )

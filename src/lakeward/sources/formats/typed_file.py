@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -32,14 +31,7 @@ class Contents:
 
 
 class TypedFile(FileFormat):
-    """A file in a format that PyArrow reads batch by batch.
-
-    Args:
-        path: the file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    """A file in a format that PyArrow reads batch by batch."""
 
     @abstractmethod
     def _opened(self) -> AbstractContextManager[Contents]:
@@ -48,6 +40,20 @@ class TypedFile(FileFormat):
         Raises:
             SourceFileError: it is none of the format, or a truncated one.
         """
+
+    @contextmanager
+    def _bytes(self) -> Iterator[pa.NativeFile]:
+        """Hold the file open.
+
+        Raises:
+            SourceFileError: it can't be read.
+        """
+        try:
+            opened = self.file.open()
+        except OSError as error:
+            raise self._damaged("can't be read", error) from error
+        with closing(opened):
+            yield opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, "r")
 
     def scan(self) -> FileProfile:
         """Return the types that the file's schema states, and its row count; rows are read only if it states none.
@@ -79,7 +85,7 @@ class TypedFile(FileFormat):
         """
         logical = {name: parse_type(text) for name, text in types.items()}
         with self._opened() as contents:
-            check_columns(list(self._types(contents.schema)), types, self.path)
+            check_columns(list(self._types(contents.schema)), types, self.file)
         schema = pa.schema([pa.field(name, arrow_type(type_)) for name, type_ in logical.items()])
         return pa.RecordBatchReader.from_batches(schema, self._batches(logical, schema))
 
@@ -106,14 +112,14 @@ class TypedFile(FileFormat):
             yield batch
         if contents.rows is not None and rows != contents.rows:
             raise SourceFileError(
-                f"{self.path}: states {contents.rows} rows and holds {rows}",
-                path=str(self.path),
+                f"{self.file}: states {contents.rows} rows and holds {rows}",
+                path=str(self.file),
                 stated=contents.rows,
                 found=rows,
             )
 
     def _converted(self, values: pa.Array, name: str, type_: LogicalType, rows_before: int) -> pa.Array:
-        origin = Origin(str(self.path), rows_before + 1, lambda index: {})
+        origin = Origin(str(self.file), rows_before + 1, lambda index: {})
         try:
             return exact(values, type_, origin.column(name))
         except (ValueRefused, ColumnMismatch) as error:
@@ -122,16 +128,16 @@ class TypedFile(FileFormat):
             where = f"row {row}, " if row is not None else ""
             what = f"{value} {error.fields['reason']}" if row is not None else f"{values.type} can't be read as {type_}"
             raise SourceFileError(
-                f"{self.path}: {where}column {name!r}: {what}",
+                f"{self.file}: {where}column {name!r}: {what}",
                 next_step="declare the column with a type that holds the file's values",
-                path=str(self.path),
+                path=str(self.file),
                 row=row,
                 column=name,
                 value=value,
             ) from error
 
     def _types(self, schema: pa.Schema) -> dict[str, LogicalType]:
-        check_names(schema.names, self.path)
+        check_names(schema.names, self.file)
         types = {}
         for field in schema:
             try:
@@ -139,9 +145,9 @@ class TypedFile(FileFormat):
                 types[field.name] = simple("string") if pa.types.is_null(field.type) else logical_type(field.type)
             except SchemaError as error:
                 raise SourceFileError(
-                    f"{self.path}: column {field.name!r} is {field.type}, which no dataset can hold",
+                    f"{self.file}: column {field.name!r} is {field.type}, which no dataset can hold",
                     next_step="leave the column out, or write it as another type",
-                    path=str(self.path),
+                    path=str(self.file),
                     column=field.name,
                 ) from error
         return types
@@ -149,4 +155,4 @@ class TypedFile(FileFormat):
     def _damaged(self, what: str, error: BaseException) -> SourceFileError:
         if isinstance(error, OSError) and error.errno is not None and error.strerror:
             what = "can't be read"
-        return SourceFileError(f"{self.path}: {what}: {error}", path=str(self.path))
+        return SourceFileError(f"{self.file}: {what}: {error}", path=str(self.file))

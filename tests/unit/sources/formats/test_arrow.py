@@ -57,13 +57,13 @@ def test_no_cut_is_taken_for_the_end(tmp_path: Path, kind: str) -> None:
     # The last values look like the end of a stream.
     table = pa.table({"n": pa.array([1, 2, -1, 0], pa.int32())})
     file = arrow_file(tmp_path, table, kind)
-    whole = file.path.read_bytes()
+    whole = Path(str(file.file)).read_bytes()
     assert file.read({"n": "int"}).read_all() == table
     for length in range(0, len(whole), 4):
-        file.path.write_bytes(whole[:length])
+        Path(str(file.file)).write_bytes(whole[:length])
         with pytest.raises(SourceFileError):
             file.scan()
-    file.path.write_bytes(whole + b"more")
+    Path(str(file.file)).write_bytes(whole + b"more")
     with pytest.raises(SourceFileError):
         file.scan()
 

@@ -33,7 +33,7 @@ def refusal(file: CsvFile, types: dict[str, str] | None = None) -> SourceFileErr
             file.scan()
         else:
             file.read(types).read_all()
-    assert str(file.path) in str(caught.value)
+    assert str(file.file) in str(caught.value)
     return caught.value
 
 
@@ -291,7 +291,7 @@ def test_columns_come_in_the_order_of_the_types(tmp_path: Path) -> None:
 def test_a_file_that_changes_behind_the_scan_is_refused(tmp_path: Path) -> None:
     file = csv_file(tmp_path, b"a\n1\n")
     types = file.scan().columns
-    file.path.write_bytes(b"a\n1\n2\n")
+    Path(str(file.file)).write_bytes(b"a\n1\n2\n")
     with pytest.raises(SourceFileError, match="changed since"):
         file.read(types)
 

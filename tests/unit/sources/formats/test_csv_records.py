@@ -12,6 +12,7 @@ from lakeward.errors import SourceFileError
 from lakeward.sources.formats.csv_dialect import Dialect, Malformed
 from lakeward.sources.formats.csv_options import CsvOptions
 from lakeward.sources.formats.csv_records import RecordReader
+from lakeward.sources.source_file import LocalFile
 
 Outcome = tuple[list[list[str | None]], int | None]
 
@@ -35,7 +36,7 @@ def by_the_reader(text: str, block_bytes: int) -> Outcome:
         path = Path(folder, "a.csv")
         path.write_bytes(text.encode())
         try:
-            with RecordReader(path, CsvOptions(header=False), block_bytes) as reader:
+            with RecordReader(LocalFile(path), CsvOptions(header=False), block_bytes) as reader:
                 for block in reader.blocks():
                     columns = [column.to_pylist() for column in reader.columns(block)]
                     rows += [list(row) for row in zip(*columns, strict=True)]

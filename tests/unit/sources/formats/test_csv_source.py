@@ -33,7 +33,7 @@ def refusal(file: CsvFile, types: dict[str, str] | None = None) -> SourceFileErr
             file.scan()
         else:
             file.read(types).read_all()
-    assert str(file.path) in str(caught.value)
+    assert str(file.file) in str(caught.value)
     return caught.value
 
 

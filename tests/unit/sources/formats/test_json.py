@@ -19,7 +19,7 @@ T07 = '{"id":9007199254740993,"n":4611686018427387905,"big":12345678901234567890
 def json_file(folder: Path, data: str | bytes, block_bytes: int = 1 << 20) -> JsonFile:
     path = folder / "in.json"
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
-    return JsonFile(path, block_bytes)
+    return JsonFile(path, block_bytes=block_bytes)
 
 
 def refused(folder: Path, data: str | bytes, types: dict[str, str] | None = None) -> SourceFileError:
@@ -171,10 +171,10 @@ def test_packed_changed_and_missing_files(tmp_path: Path) -> None:
     file = json_file(tmp_path, gzip.compress(b'{"a": 1}\n'))
     types = file.scan().columns
     assert file.read(types).read_all().to_pylist() == [{"a": 1}]
-    file.path.write_text('{"a": 1}\n{"a": 2}\n')
+    Path(str(file.file)).write_text('{"a": 1}\n{"a": 2}\n')
     with pytest.raises(SourceFileError, match="has changed"):
         file.read(types)
-    file.path.unlink()
+    Path(str(file.file)).unlink()
     with pytest.raises(SourceFileError, match="can't be read"):
         file.read(types)
 

@@ -118,7 +118,7 @@ def test_a_column_of_another_kind_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("keep", [0, 3, 100, -9, -1])
 def test_a_truncated_file_is_refused(tmp_path: Path, keep: int) -> None:
     file = parquet_file(tmp_path, every_type())
-    file.path.write_bytes(file.path.read_bytes()[:keep])
+    Path(str(file.file)).write_bytes(Path(str(file.file)).read_bytes()[:keep])
     with pytest.raises(SourceFileError, match="not a Parquet file"):
         file.scan()
 

@@ -1,0 +1,83 @@
+"""What a file is read from: something with a name, whose bytes can be read from the start, as often as need be."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+
+@dataclass(frozen=True)
+class FileState:
+    """What changes when the content does.
+
+    Args:
+        size: in bytes.
+        identity: a local file's time of change in nanoseconds, a store's ETag.
+    """
+
+    size: int
+    identity: str
+
+
+class SourceFile(ABC):
+    """A file of a disk or of a store. Its text, `str(file)`, is its whole place, for errors; never a secret."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The last part of its place, whose end tells the format."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Return where the file is."""
+
+    @abstractmethod
+    def open(self) -> IO[bytes]:
+        """Return the bytes as a stream that can seek, as a `pyarrow.NativeFile` can; the caller closes it.
+
+        Raises:
+            OSError: it is not there, or can't be read.
+        """
+
+    @abstractmethod
+    def state(self) -> FileState:
+        """Return what changes when the content does.
+
+        Raises:
+            OSError: it is not there, or can't be read.
+        """
+
+
+class LocalFile(SourceFile):
+    """A file of this machine.
+
+    Args:
+        path: where it is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.name
+
+    def open(self) -> IO[bytes]:
+        """Open the file."""
+        return self.path.open("rb")
+
+    def state(self) -> FileState:
+        """Return the file's size and its time of change."""
+        stat = self.path.stat()
+        return FileState(stat.st_size, str(stat.st_mtime_ns))
+
+
+def source_file(file: Path | SourceFile) -> SourceFile:
+    """Return the file; a path is one of this machine."""
+    return LocalFile(file) if isinstance(file, Path) else file
