@@ -131,7 +131,7 @@ def test_one_dataset_that_fails_does_not_stop_the_others(past: MakePast, ws: lak
 
 def test_a_late_reader_of_an_expired_version_is_told(past: MakePast, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows may be gone in part, and fewer rows than there were must never look like the truth."""
-    monkeypatch.setattr("lakeward.storage.arms.postgres_rows.LATE_SECONDS", -1.0)
+    monkeypatch.setattr("lakeward.storage.arms.postgres.arm.LATE_SECONDS", -1.0)
     subject = past("postgres", *HISTORY)
     kept, lost = subject.dataset.read(version=6), subject.dataset.read(version=2)
     subject.maintain()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lakeward
 from lakeward.control.retention import HeldVersion
-from lakeward.storage.arms.postgres_upkeep import dead_ranges
+from lakeward.storage.arms.postgres.upkeep import dead_ranges
 from support.past import Past
 
 MakePast = Callable[..., Past]
@@ -99,7 +99,7 @@ def test_rows_are_deleted_in_chunks(past: MakePast, monkeypatch: pytest.MonkeyPa
     subject = past("postgres")
     for number in range(6):
         subject.write(number * 100, rows=50, mode="replace")
-    monkeypatch.setattr("lakeward.storage.arms.postgres_upkeep.CHUNK_ROWS", 7)
+    monkeypatch.setattr("lakeward.storage.arms.postgres.upkeep.CHUNK_ROWS", 7)
     planned = subject.maintain(dry_run=True)
     assert not any(each.kind == "rows" for each in planned.removed), "expired this moment: readers may be at it"
     subject.maintain()

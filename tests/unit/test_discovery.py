@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from lakeward.discovery import discover
+from lakeward.discovery import discover, discover_lazily
 
 PACKAGE = "discovered_by_test_discovery"
 
@@ -128,3 +128,20 @@ def test_a_module_that_fails_to_import_is_not_passed_over(package: Package) -> N
     package.add("broken", "import there_is_no_such_module\n")
     with pytest.raises(ModuleNotFoundError, match="there_is_no_such_module"):
         discover(package.load(), Animal)
+
+
+def test_a_plug_in_is_imported_when_it_is_asked_for(package: Package) -> None:
+    package.add("dog", DOG)
+    package.add("broken", "import there_is_no_such_module\n")
+    found = discover_lazily(package.load(), Animal)
+    assert list(found) == ["broken", "dog"]
+    assert found["dog"]()().sound() == "woof"
+    with pytest.raises(ModuleNotFoundError, match="there_is_no_such_module"):
+        found["broken"]()
+
+
+@pytest.mark.parametrize(("module", "content"), [("wolf", DOG), ("dog", DOG + CAT), ("dog", "")])
+def test_a_lazy_plug_in_is_called_as_its_module(package: Package, module: str, content: str) -> None:
+    package.add(module, content)
+    with pytest.raises(ValueError, match=f"has to hold one plug-in with the `name` '{module}'"):
+        discover_lazily(package.load(), Animal)[module]()

@@ -32,7 +32,7 @@ from lakeward.control.slots import Slots
 from lakeward.control.sources import SourceTables
 from lakeward.control.table_places import TablePlaces
 from lakeward.control.tree import Tree
-from lakeward.discovery import discover
+from lakeward.discovery import discover_lazily
 from lakeward.errors import ConflictError, SettingsError, StorageError
 from lakeward.migration.moves.sweep import Sweep
 from lakeward.migration.stage import Rooms as FlipRooms
@@ -47,6 +47,7 @@ from lakeward.storage.duck import Duck
 from lakeward.storage.facade import Storage
 from lakeward.storage.finding import Finder
 from lakeward.storage.foreign import Foreign
+from lakeward.storage.made_arms import MadeArms
 from lakeward.storage.maintenance import Maintenance
 from lakeward.storage.moving import Moving
 from lakeward.storage.protocol import WriteProtocol
@@ -122,7 +123,8 @@ def open_workspace(
     }
     loaded = resolve_settings(flags, settings_file)
     with ExitStack() as undo:
-        arms_by_name = {**discover(arms, StorageArm), **{arm.name: arm for arm in extra_arms}}
+        # An arm is imported when something is asked of it: most commands need one of them at most.
+        arms_by_name = discover_lazily(arms, StorageArm) | {arm.name: partial(_given, arm) for arm in extra_arms}
         ports = (clock or SystemClock(), ids or RandomIds(), faults or NoFaults())
         workspace = _assemble(loaded, undo, *ports, arms_by_name)
         if loaded.values.ledger.recover_at_start if recover is None else recover:
@@ -161,7 +163,7 @@ def _assemble(
     clock: Clock,
     ids: Ids,
     faults: Faults,
-    arms_by_name: Mapping[str, type[StorageArm]],
+    arms_by_name: Mapping[str, Callable[[], type[StorageArm]]],
 ) -> Workspace:
     settings = loaded.values
     home = prepared_home(settings)
@@ -177,8 +179,8 @@ def _assemble(
     storage_settings = _storage_settings(settings, warehouse, scratch)
     duck = Duck(storage_settings)
     undo.callback(duck.close)
-    context = ArmContext(database, ledger, storage_settings, duck, ids, faults)
-    made = _arms(context, arms_by_name, undo)
+    made = MadeArms(ArmContext(database, ledger, storage_settings, duck, ids, faults), arms_by_name)
+    undo.callback(made.close)
     recovery = Recovery(tree, ledger, made, faults)
     retention = Retention(database, settings.retention.versions)
     no_wait = Slots(database, ledger, clock, timeout_seconds=0)
@@ -227,11 +229,8 @@ def _assemble(
     return Workspace(parts, close=_once(undo.pop_all().close))
 
 
-def _arms(context: ArmContext, arms_by_name: Mapping[str, type[StorageArm]], undo: ExitStack) -> dict[str, StorageArm]:
-    made = {name: arm(context) for name, arm in arms_by_name.items()}
-    for each in made.values():
-        undo.callback(each.close)
-    return made
+def _given(arm: type[StorageArm]) -> type[StorageArm]:
+    return arm
 
 
 def _counting(database: Database, undo: ExitStack) -> Counting:

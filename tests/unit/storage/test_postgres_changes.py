@@ -12,8 +12,8 @@ from psycopg import sql
 
 import lakeward
 from lakeward.control.records import ArmVersion
-from lakeward.storage.arms.postgres_changes import come_rows, gone_rows
-from lakeward.storage.arms.postgres_seen import visible_rows
+from lakeward.storage.arms.postgres.changes import come_rows, gone_rows
+from lakeward.storage.arms.postgres.seen import visible_rows
 from lakeward.storage.table import table_ref
 
 ROWS, CHANGED = 20_000, 200

@@ -20,7 +20,8 @@ import lakeward
 from lakeward.clock import Faults
 from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.errors import DuplicateKey, LakewardError, LeaseLost, ValueRefused
-from lakeward.storage.arms import postgres_merge, postgres_rows
+from lakeward.storage.arms.postgres import arm as postgres_arm
+from lakeward.storage.arms.postgres import merge
 from lakeward.storage.staged_batch import key_columns
 from lakeward.testing import AtStep, raise_at
 from lakeward.types.digest import Digest
@@ -199,7 +200,7 @@ def test_keys_with_the_same_number_are_told_apart(make: Make, monkeypatch: pytes
     expected = make()
     expected.write(rows(*range(6)))
     wanted = expected.write(batch(verb, 2, 3, 4, 30), mode=verb)
-    for module in (postgres_rows, postgres_merge):
+    for module in (postgres_arm, merge):
         monkeypatch.setattr(module, "key_number_duckdb", lambda _columns: "CAST(42 AS BIGINT)")
     dataset = make()
     dataset.write(rows(*range(6)))
@@ -222,7 +223,7 @@ def test_rows_from_before_there_were_numbers_get_theirs(
 ) -> None:
     dataset.write(rows(*range(10)), mode="replace")
     forget_numbers(dataset, "version = 1 OR row_id % 3 <> 0")
-    monkeypatch.setattr(postgres_merge, "FILL_ROWS", 2)
+    monkeypatch.setattr(merge, "FILL_ROWS", 2)
     written = dataset.write(batch(verb, 2, 3, 30), mode=verb)
     assert written.row_count == {"append_new": 11, "upsert": 11, "mirror": 3, "changes": 10, "delete": 8}[verb]
     numbers = stored(dataset, "version, key, (data ->> 'id')::bigint")

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 import lakeward
-from lakeward.storage.arms import postgres_merge
+from lakeward.storage.arms.postgres import merge
 
 ROWS = 30_000
 
@@ -18,14 +18,14 @@ def test_keys_are_looked_up_by_their_index(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, analyzed: bool
 ) -> None:
     plans: list[str] = []
-    plan_of = postgres_merge._Merge._plan
+    plan_of = merge._Merge._plan
 
-    def explained(merge: postgres_merge._Merge) -> object:
-        statement = plan_of(merge)
-        plans.append("\n".join(row[0] for row in merge._driver.execute("EXPLAIN " + statement.as_string())))
+    def explained(planned: merge._Merge) -> object:
+        statement = plan_of(planned)
+        plans.append("\n".join(row[0] for row in planned._driver.execute("EXPLAIN " + statement.as_string())))
         return statement
 
-    monkeypatch.setattr(postgres_merge._Merge, "_plan", explained)
+    monkeypatch.setattr(merge._Merge, "_plan", explained)
     with lakeward.open(tmp_path / "home", database_url=database_url) as workspace:
         # Nobody is to analyse it behind the test's back.
         with psycopg.connect(database_url) as connection:

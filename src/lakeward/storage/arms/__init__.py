@@ -1,1 +1,1 @@
-"""The arms: one file or package for each place where rows can live, found by discovery."""
+"""The arms: one module or package for each place where rows can live, called as the arm that it holds."""

@@ -25,7 +25,7 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.records import Counts
 from lakeward.errors import StorageError
 from lakeward.storage.arm import Delta, NothingToWrite, Prepared, WriteTask
-from lakeward.storage.arms.postgres_copy import copy_rows
+from lakeward.storage.arms.postgres.copy import copy_rows
 from lakeward.storage.duck import PULL_ROWS, Duck, given, joined
 from lakeward.storage.filters import quote_identifier
 from lakeward.storage.pump import prefetched

@@ -18,15 +18,15 @@ from lakeward.control.records import ArmVersion, Claim, Counts
 from lakeward.control.retention import Retention
 from lakeward.errors import StorageError, UnknownVersion
 from lakeward.storage.arm import NEW, OLD, ArmContext, NothingToWrite, Prepared, Scan, StorageArm, WriteTask, replayed
-from lakeward.storage.arms.adbc_pool import AdbcPool
-from lakeward.storage.arms.postgres_changes import come_rows, gone_rows
-from lakeward.storage.arms.postgres_copy import copy_rows
-from lakeward.storage.arms.postgres_digests import digest_of, part_digests_of
-from lakeward.storage.arms.postgres_merge import RowMerge
-from lakeward.storage.arms.postgres_receiver import PostgresReceiver
-from lakeward.storage.arms.postgres_replay import mark_gone
-from lakeward.storage.arms.postgres_seen import in_spans, visible_rows
-from lakeward.storage.arms.postgres_upkeep import RowUpkeep
+from lakeward.storage.arms.postgres.adbc_pool import AdbcPool
+from lakeward.storage.arms.postgres.changes import come_rows, gone_rows
+from lakeward.storage.arms.postgres.copy import copy_rows
+from lakeward.storage.arms.postgres.digests import digest_of, part_digests_of
+from lakeward.storage.arms.postgres.merge import RowMerge
+from lakeward.storage.arms.postgres.receiver import PostgresReceiver
+from lakeward.storage.arms.postgres.replay import mark_gone
+from lakeward.storage.arms.postgres.seen import in_spans, visible_rows
+from lakeward.storage.arms.postgres.upkeep import RowUpkeep
 from lakeward.storage.duck import BATCH_BYTES, SOURCE, as_schema
 from lakeward.storage.extent import Extent
 from lakeward.storage.filters import Filter, quote_identifier, quote_list

@@ -11,7 +11,7 @@ from lakeward.control.db import Database
 from lakeward.control.ledger import Ledger
 from lakeward.errors import StorageError
 from lakeward.storage.arm import WriteTask
-from lakeward.storage.arms.postgres_copy import copy_rows
+from lakeward.storage.arms.postgres.copy import copy_rows
 from lakeward.storage.duck import Duck
 from lakeward.storage.sides import Difference
 from lakeward.storage.staged_batch import key_columns

@@ -11,7 +11,7 @@ from __future__ import annotations
 from psycopg import sql
 
 from lakeward.control.records import ArmVersion
-from lakeward.storage.arms.postgres_seen import seen_rows
+from lakeward.storage.arms.postgres.seen import seen_rows
 from lakeward.storage.table import TableRef
 
 _MARKED = sql.SQL(
