@@ -3,6 +3,7 @@
     LakewardError                          exit 1
     ├── UsageError                         exit 2   what was asked for can't be meant
     │   ├── SettingsError                           a setting is missing, unknown or contradictory
+    │   ├── NotAllowed                              a source may not reach it, by the workspace's settings
     │   ├── InvalidName                             a human name that can't be stored
     │   ├── NameTaken                               the name, or a twin of it, is in use under its parent
     │   ├── UnknownObject                           no such catalog, schema, dataset, pipeline, arm …
@@ -112,6 +113,10 @@ class UsageError(LakewardError):
 
 class SettingsError(UsageError):
     """A setting is missing, unknown or contradictory."""
+
+
+class NotAllowed(UsageError):
+    """A source may not reach it, by the workspace's settings."""
 
 
 class InvalidName(UsageError):

@@ -126,9 +126,10 @@ class Database:
     def libpq_url(self) -> str:
         """The URL for libpq clients (ADBC, psql), password included: never print it."""
         url = self._url.set(drivername="postgresql").render_as_string(hide_password=False)
-        # A space in an option, as in a socket directory, is written `+`, which libpq takes for a plus.
+        # A space in an option, as in a socket directory, is written `+`, which libpq takes for a plus; one in a
+        # password is left as it is, which libpq refuses.
         base, mark, options = url.partition("?")
-        return base + mark + options.replace("+", "%20")
+        return base.replace(" ", "%20") + mark + options.replace("+", "%20")
 
     @property
     def sqlalchemy_url(self) -> str:
@@ -139,6 +140,8 @@ class Database:
     def display_url(self) -> str:
         """The URL for people: without user, password and parameters other than the socket directory."""
         host = self._url.host or self._url.query.get("host") or "localhost"
+        if isinstance(host, str):
+            host = ",".join(dict.fromkeys(host.split(",")))  # once, however many addresses it has
         return f"postgresql://{host}/{self._url.database or ''}"
 
     @contextmanager
@@ -308,6 +311,15 @@ def _written_forms(secret: str) -> set[str]:
     """Return how a secret may stand in a text: as it is, and percent-encoded in the ways that clients do it."""
     encoded = {quote(secret), quote(secret, safe=""), quote_plus(secret)}
     return {secret, *encoded, *(_ESCAPE.sub(lambda match: match.group().lower(), each) for each in encoded)}
+
+
+def check_url(url: str) -> None:
+    """Refuse what is no URL of Postgres, without repeating any of it.
+
+    Raises:
+        SettingsError: it is none.
+    """
+    _parse(url)
 
 
 @functools.cache

@@ -6,7 +6,7 @@ Rows of changes come as Arrow batches whose first columns are those of `CHANGE_C
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -14,6 +14,7 @@ from typing import ClassVar
 import pyarrow as pa
 from pydantic import BaseModel
 
+from lakeward.sources.allowed import Allowed
 from lakeward.sources.connector import Position, Snapshot, SourceTable
 
 OP, COMMIT, ORDINAL, COMMITTED_AT, UNCHANGED = "__op", "__commit", "__ordinal", "__committed_at", "__unchanged"
@@ -89,16 +90,17 @@ class ChangeLog(ABC):
 
     @classmethod
     @abstractmethod
-    def made(cls, options: BaseModel, resolve: Callable[[str], str], label: str) -> ChangeLog:
+    def made(cls, options: BaseModel, allowed: Allowed, label: str) -> ChangeLog:
         """Return the log of a source.
 
         Args:
             options: an instance of the connector's `options`.
-            resolve: returns what a reference stands for.
+            allowed: what may be reached; resolves references, and is asked before anything is opened.
             label: distinguishes it from logs of others at the source: letters, digits and `_`.
 
         Raises:
             SettingsError: the options can't be meant; the text of a secret is never repeated.
+            NotAllowed: they lead to what may not be reached.
         """
 
     @abstractmethod

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pyarrow as pa
 from pydantic import BaseModel
+
+from lakeward.sources.allowed import Allowed
 
 Position = Mapping[str, Any]
 """How far a table was read, as JSON. Only the connector that made it understands it."""
@@ -116,15 +118,16 @@ class Connector(ABC):
 
     @classmethod
     @abstractmethod
-    def made(cls, options: BaseModel, resolve: Callable[[str], str]) -> Connector:
+    def made(cls, options: BaseModel, allowed: Allowed) -> Connector:
         """Return the database of these options.
 
         Args:
             options: an instance of `options`.
-            resolve: returns what a reference stands for.
+            allowed: what may be reached; resolves references, and is asked before anything is opened.
 
         Raises:
             SettingsError: they can't be meant; the text of a secret is never repeated.
+            NotAllowed: they lead to what may not be reached.
         """
 
     @abstractmethod

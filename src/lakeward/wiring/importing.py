@@ -12,8 +12,9 @@ import pyarrow as pa
 from lakeward.control.routes import in_words
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import DataError, LakewardError, StorageError, UsageError
+from lakeward.sources.allowed import Allowed
 from lakeward.sources.file_format import FileFormat
-from lakeward.sources.file_formats import open_file
+from lakeward.sources.file_formats import format_for, open_file
 from lakeward.storage.facade import Storage
 from lakeward.storage.verbs import verb_named
 from lakeward.types.conform import to_reader
@@ -117,22 +118,30 @@ class ImportResult:
 
 
 class Importing:
-    """Brings rows of files into the datasets of one workspace."""
+    """Brings rows of files into the datasets of one workspace.
 
-    def __init__(self, tree: Tree, storage: Storage) -> None:
+    Args:
+        tree: of the workspace.
+        storage: reads and writes.
+        allowed: what may be imported from.
+    """
+
+    def __init__(self, tree: Tree, storage: Storage, allowed: Allowed) -> None:
         self._tree = tree
+        self._allowed = allowed
         self._storage = storage
 
     def plan_import(self, request: ImportRequest, progress: Progress | None = None) -> ImportPlan:
         """Check an import, and read the file from end to end if its dataset is new. Changes nothing.
 
         Raises:
+            NotAllowed: the file lies where nothing may be read.
             SourceFileError: the file is not what it claims to be.
             UnknownObject: the dataset does not exist and may not be made, or nothing reads the file.
             NameTaken: the dataset exists, and was declared otherwise.
         """
         verb = verb_named(request.mode)
-        file = _opened(request)
+        file = _opened(request, self._allowed.path(request.path))
         existing = self._tree.find(request.dataset)
         if existing is None and (verb.removes or not request.create):
             self._tree.dataset(request.dataset)
@@ -224,11 +233,12 @@ class Importing:
         return Declaration(existing.name, existing.schema, existing.route.mode, existing)
 
 
-def _opened(request: ImportRequest) -> FileFormat:
-    if not request.path.is_file():
-        what = "is a directory" if request.path.is_dir() else "does not exist"
+def _opened(request: ImportRequest, path: Path) -> FileFormat:
+    if not path.is_file():
+        what = "is a directory" if path.is_dir() else "does not exist"
         raise UsageError(f"{request.path} {what}", safe="nothing was changed", path=str(request.path))
-    return open_file(request.path, request.format, request.options)
+    # The name that was given tells the format, not that of what it links to.
+    return open_file(path, request.format or format_for(request.path).name, request.options)
 
 
 def _scan(file: FileFormat, declared: Mapping[str, str], progress: Progress | None) -> tuple[int, Mapping[str, str]]:

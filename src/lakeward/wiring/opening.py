@@ -39,6 +39,7 @@ from lakeward.migration.stage import Rooms as FlipRooms
 from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.service import Pipelines
 from lakeward.pipelines.stage_runner import Stages
+from lakeward.sources.allowed import Allowed
 from lakeward.storage import arms
 from lakeward.storage.adopting import Adopting
 from lakeward.storage.arm import ArmContext, StorageArm
@@ -67,6 +68,7 @@ from lakeward.wiring.settings import (
     LoadedSettings,
     Settings,
     ShadowSection,
+    SourcesSection,
     load_settings,
 )
 from lakeward.wiring.syncing import SyncedSources
@@ -224,7 +226,7 @@ def _assemble(
         names=tree_rooms(tree, ledger, slots, recovery, pipelines, settings.retention.dropped_days, faults, ids),
         models=models,
         metrics=counting,
-        sources=SyncedSources(SourceTables(database), tree, storage),
+        sources=SyncedSources(SourceTables(database), tree, storage, _allowed(settings.sources)),
     )
     return Workspace(parts, close=_once(undo.pop_all().close))
 
@@ -305,6 +307,10 @@ def _engine(wanted: ComputeSection, scratch: Path) -> DuckDBEngine:
 def _shadow(wanted: ShadowSection, duck: Duck, database: Database, metrics: Metrics, clock: Clock) -> Shadow:
     parity, rules, sampled = ParityChecks(database), IgnoreRules(database), Sampler(wanted.share)
     return Shadow(duck, parity, rules, metrics, clock, limit_seconds=wanted.limit_seconds, sampled=sampled)
+
+
+def _allowed(wanted: SourcesSection) -> Allowed:
+    return Allowed.declare(wanted.allowed_hosts, wanted.allowed_paths, wanted.allowed_references)
 
 
 def _stages(models: Models, scratch: Path, engine: Engine) -> Stages:

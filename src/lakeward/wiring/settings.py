@@ -142,6 +142,26 @@ class BuildSection(_Section):
     )
 
 
+class SourcesSection(_Section):
+    """What sources may reach, where several people share a workspace."""
+
+    allowed_hosts: tuple[str, ...] | None = Field(
+        None, description="names, `*.suffix` and networks, each with `:port` if only that one; unset: any"
+    )
+    allowed_paths: tuple[str, ...] | None = Field(
+        None, description="folders, and beginnings of `s3://` locations; sockets count as files; unset: any"
+    )
+    allowed_references: tuple[str, ...] | None = Field(
+        None, description="`env:NAME`, `env:PREFIX*`, `file:/folder/`; unset: any"
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        # A variable of the environment holds all entries, apart by commas or spaces.
+        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+
+
 class ShadowSection(_Section):
     """How readers that are set to `shadow` compare the arms."""
 
@@ -174,6 +194,7 @@ class Settings(_Section):
     compute: ComputeSection = ComputeSection()  # type: ignore[call-arg]
     models: ModelsSection = ModelsSection()  # type: ignore[call-arg]
     build: BuildSection = BuildSection()  # type: ignore[call-arg]
+    sources: SourcesSection = SourcesSection()  # type: ignore[call-arg]
     shadow: ShadowSection = ShadowSection()  # type: ignore[call-arg]
 
     @field_validator("home", "warehouse", mode="before")

@@ -11,9 +11,10 @@ from pydantic import BaseModel, ValidationError
 
 from lakeward.control.sources import SourceRecord, SourceTables
 from lakeward.errors import InvalidName, NameTaken, SchemaError, SettingsError, UnknownObject
+from lakeward.sources.allowed import Allowed
 from lakeward.sources.connector import Connector, SourceColumn, SourceTable
 from lakeward.sources.known_connectors import connector_named
-from lakeward.sources.references import check_reference, resolved
+from lakeward.sources.references import check_reference
 from lakeward.wiring.actor import actor
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
@@ -24,10 +25,12 @@ class Sources:
 
     Args:
         tables: where they are stored.
+        allowed: what they may reach.
     """
 
-    def __init__(self, tables: SourceTables) -> None:
+    def __init__(self, tables: SourceTables, allowed: Allowed) -> None:
         self._tables = tables
+        self.allowed = allowed
 
     def add(self, name: str, type_: str, options: Mapping[str, Any], tables: Sequence[str] = ()) -> SourceRecord:
         """Store a source once it answers and its tables can be read.
@@ -41,6 +44,7 @@ class Sources:
         Raises:
             NameTaken, InvalidName: the name.
             SettingsError: an option is wrong, or holds a password.
+            NotAllowed: it may not be reached.
             SourceError: it does not answer.
             SchemaError: a column of one of `tables` has a type that is refused.
         """
@@ -53,7 +57,7 @@ class Sources:
         checked = _options(type_, options)
         if self._tables.all(name):
             raise _taken(name)
-        with _opened(type_, checked) as connector:
+        with self._opened(type_, checked) as connector:
             chosen = choose(connector.discover(), tables, name)
         for table in chosen:
             check_types(table, name)
@@ -104,8 +108,16 @@ class Sources:
     @contextmanager
     def connected(self, record: SourceRecord) -> Iterator[Connector]:
         """Hold the connector of a source."""
-        with _opened(record.type, _options(record.type, record.options)) as connector:
+        with self._opened(record.type, _options(record.type, record.options)) as connector:
             yield connector
+
+    @contextmanager
+    def _opened(self, type_: str, options: BaseModel) -> Iterator[Connector]:
+        connector = connector_named(type_).made(options, self.allowed)
+        try:
+            yield connector
+        finally:
+            connector.close()
 
 
 def choose(found: Sequence[SourceTable], wanted: Sequence[str], source: str) -> list[SourceTable]:
@@ -152,15 +164,6 @@ def check_types(table: SourceTable, source: str, text: Sequence[str] = ()) -> No
 
 def _why(column: SourceColumn) -> str:
     return f"column {column.name!r} is {column.native}, which has no type here: {column.refused}"
-
-
-@contextmanager
-def _opened(type_: str, options: BaseModel) -> Iterator[Connector]:
-    connector = connector_named(type_).made(options, resolved)
-    try:
-        yield connector
-    finally:
-        connector.close()
 
 
 def _options(type_: str, given: Mapping[str, Any]) -> BaseModel:

@@ -15,6 +15,7 @@ from lakeward.control.records import Fed, OpenTransaction
 from lakeward.control.sources import SourceTables
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ConflictError, LakewardError, StorageError, UsageError
+from lakeward.sources.allowed import Allowed
 from lakeward.sources.connector import NEW, Connector, ReadWindow, Snapshot, TableRead
 from lakeward.storage.facade import Storage
 from lakeward.storage.requests import Output, WriteResult
@@ -50,10 +51,11 @@ class SyncedSources(Sources):
         tables: where sources are stored, and what feeds each dataset.
         tree: of the workspace.
         storage: writes.
+        allowed: what sources may reach.
     """
 
-    def __init__(self, tables: SourceTables, tree: Tree, storage: Storage) -> None:
-        super().__init__(tables)
+    def __init__(self, tables: SourceTables, tree: Tree, storage: Storage, allowed: Allowed) -> None:
+        super().__init__(tables, allowed)
         self._tree = tree
         self._storage = storage
 

@@ -67,7 +67,7 @@ class Workspace(TreeOfNames):
         self.pipelines, self.sources = parts.pipelines, parts.sources
         self._models = parts.models
         self._metrics = parts.metrics
-        self._importing = Importing(parts.tree, parts.storage)
+        self._importing = Importing(parts.tree, parts.storage, parts.sources.allowed)
         self._rooms = Rooms.of(parts)
         self._close = close
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lakeward.control.db import Database, Queries
 from lakeward.errors import ControlError, SettingsError, SourceError
+from lakeward.sources.allowed import Allowed
 from lakeward.sources.connector import (
     NEW,
     Connector,
@@ -66,11 +67,11 @@ class PostgresSource(Connector):
         self._database = database
 
     @classmethod
-    def made(cls, options: BaseModel, resolve: Callable[[str], str]) -> PostgresSource:
+    def made(cls, options: BaseModel, allowed: Allowed) -> PostgresSource:
         """Return the database that a URL names; it is reached when it is asked for something."""
         assert isinstance(options, PostgresOptions)
         try:
-            return cls(Database(resolve(options.url)))
+            return cls(Database(allowed.database_url(allowed.resolved(options.url))))
         except SettingsError as error:
             if "setting" not in error.fields:
                 raise
