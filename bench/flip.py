@@ -90,12 +90,15 @@ def to_iceberg(dlt: str | None) -> dict[str, object]:
         orders.write(repeated(million(), MILLIONS), mode="replace")
         _vacuum(workspace)
         url, record = workspace.database.libpq_url, orders.record
-        query = (
-            f"SELECT {read_columns(orders.schema, orders.schema.names).as_string()} FROM lakeward.dataset_rows "
+        rows = (
+            f"FROM lakeward.dataset_rows "
             f"WHERE dataset_id = {record.id} AND version = {orders.version} AND until IS NULL"
         )
+        as_text = f"SELECT {read_columns(orders.schema, orders.schema.names).as_string()} {rows}"
+        query = f"SELECT {', '.join(map(_cast, COLUMNS))} {rows}"
         works: dict[str, Callable[[], object]] = {
-            "ADBC read": lambda: drain(url, query),
+            "ADBC read with casts": lambda: drain(url, query),
+            "ADBC read as text": lambda: drain(url, as_text),
             "by hand": lambda: _by_hand(url, query, Path(tempfile.mkdtemp(dir=scratch))),
             "backfill": lambda: workspace.replication.backfill(record, "iceberg"),
             # The first comparison, which is what makes the copy count.
@@ -186,22 +189,30 @@ def _one_percent(rows: int, seed: int) -> pa.Table:
     return changed.set_column(0, ARROW.field("id"), pa.array(ids))
 
 
+_POSTGRES = {"long": "bigint", "int": "integer", "double": "float8", "string": "text"}
+"""What types are called in Postgres, where it is something else."""
+
+
+def _cast(name: str) -> str:
+    return f"(data->>'{name}')::{_POSTGRES.get(COLUMNS[name], COLUMNS[name])} AS {name}"
+
+
 def _by_hand(url: str, query: str, directory: Path) -> None:
-    """Read everything with the casts that our rows need, and append it with PyIceberg."""
+    """Read everything with the casts that its types need, and append it with PyIceberg to a table of those types."""
     with adbc_driver_postgresql.dbapi.connect(url) as connection, connection.cursor() as cursor:
         cursor.execute(query)
         rows = cursor.fetch_arrow_table()
     catalog = SqlCatalog("hand", uri=f"sqlite:///{directory}/catalog.db", warehouse=directory.as_uri())
     catalog.create_namespace("hand")
-    # ADBC brings decimals and times of day as types of its own, which no Iceberg table has: they stay text here.
-    plain = pa.table({name: _plain(rows[name]) for name in rows.column_names})
-    catalog.create_table("hand.orders", schema=plain.schema).append(plain)
+    typed = pa.table({field.name: _typed(rows[field.name], field.type) for field in ARROW})
+    catalog.create_table("hand.orders", schema=typed.schema).append(typed)
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if not isinstance(column.type, pa.ExtensionType):
-        return column
-    return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+def _typed(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    """Return a column in the type that its table has: ADBC brings decimals as text with a type of its own."""
+    if isinstance(column.type, pa.ExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    return column.cast(type_)
 
 
 def _by_dlt(python: str, url: str, directory: Path) -> float:
@@ -221,7 +232,8 @@ def _cpu(found: dict[str, object], name: str) -> float:
 def _copies(there: dict[str, object], back: dict[str, object]) -> str:
     slower = max(("Postgres digest", "Iceberg digest"), key=lambda name: _seconds(there, name))
     lines = [
-        ("backfill to Iceberg", there, "backfill", "ADBC read", "≤ 1.3"),
+        ("backfill to Iceberg", there, "backfill", "ADBC read with casts", "≤ 1.3"),
+        ("backfill to Iceberg", there, "backfill", "ADBC read as text", "–"),
         ("verify", there, "verify", slower, "≤ 1.1"),
         ("backfill to Postgres", back, "backfill", "write", "≤ 1.2"),
     ]
