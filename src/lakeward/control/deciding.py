@@ -10,7 +10,7 @@ import psycopg
 
 from lakeward.control.db import Pipeline, Queries
 from lakeward.control.identifiers import recorded
-from lakeward.control.records import EDIT, Decision, Mirrored, OpenTransaction
+from lakeward.control.records import EDIT, Decision, Fed, Mirrored, OpenTransaction
 from lakeward.errors import LeaseLost, RouteChanged
 
 QUERIES = Queries.beside(__file__)
@@ -96,9 +96,18 @@ def record(send: Pipeline, decision: Decision) -> None:
     for source, window in sorted(transaction.windows.items()):
         send(QUERIES, "record_watermark", {**key, "source_id": source, "version": window.high})
     if decision.fed is not None:
-        fed = decision.fed
-        position = None if fed.position is None else json.dumps(fed.position)
-        send(QUERIES, "record_position", {**key, "source": fed.source, "relation": fed.relation, "position": position})
+        _record_fed(send, key, decision.fed)
+
+
+def _record_fed(send: Pipeline, key: Mapping[str, object], fed: Fed) -> None:
+    """Send what the rows were read from, and up to where."""
+    position = None if fed.position is None else json.dumps(fed.position)
+    send(QUERIES, "record_position", {**key, "source": fed.source, "relation": fed.relation, "position": position})
+    if fed.whole:
+        send(QUERIES, "forget_files", key)
+    if fed.files:
+        facts = {f"{name}s": [getattr(file, name) for file in fed.files] for name in ("path", "size", "state")}
+        send(QUERIES, "record_files", {**key, **facts, "hashes": [file.hash for file in fed.files]})
 
 
 def _edited(transaction: OpenTransaction, author: str) -> dict[str, object]:

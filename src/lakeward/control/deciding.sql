@@ -76,6 +76,18 @@ VALUES (:dataset_id, :source, :relation, CAST(:position AS jsonb), :version)
 ON CONFLICT (dataset_id) DO UPDATE SET source = excluded.source, relation = excluded.relation,
     position = excluded.position, version = excluded.version, synced_at = now();
 
+-- name: forget_files
+-- Decide of a write after which the dataset has the rows of the files that it read, and of no others.
+DELETE FROM lakeward.source_files WHERE dataset_id = :dataset_id;
+
+-- name: record_files
+INSERT INTO lakeward.source_files (dataset_id, path, size, state, hash, version)
+SELECT :dataset_id, file.path, file.size, file.state, file.hash, :version
+FROM unnest(CAST(:paths AS text[]), CAST(:sizes AS bigint[]), CAST(:states AS text[]), CAST(:hashes AS text[]))
+     AS file (path, size, state, hash)
+ON CONFLICT (dataset_id, md5(path)) DO UPDATE SET size = excluded.size, state = excluded.state, hash = excluded.hash,
+    version = excluded.version, read_at = now();
+
 -- name: resolve
 -- Decide of an adopted snapshot: the divergence ends.
 UPDATE lakeward.datasets SET status = 'ok' WHERE id = :dataset_id;

@@ -56,6 +56,8 @@ WITH flags AS (
     DELETE FROM lakeward.kept_versions WHERE dataset_id = :dataset_id
 ), names AS (
     DELETE FROM lakeward.old_names WHERE level = 'dataset' AND object_id = :dataset_id
+), files AS (
+    DELETE FROM lakeward.source_files WHERE dataset_id = :dataset_id
 )
 DELETE FROM lakeward.arm_versions WHERE dataset_id = :dataset_id;
 

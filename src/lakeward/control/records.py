@@ -177,6 +177,23 @@ class Resolution:
 
 
 @dataclass(frozen=True)
+class FileRead:
+    """A file of a source, as it was when its rows were read.
+
+    Args:
+        path: where it is, whole, with all links resolved.
+        size: in bytes.
+        state: what changes whenever it is written, and is told without reading it.
+        hash: what changes only if its content does.
+    """
+
+    path: str
+    size: int
+    state: str
+    hash: str
+
+
+@dataclass(frozen=True)
 class Fed:
     """What a write read outside the workspace, and up to where: the rows and this count together.
 
@@ -184,12 +201,16 @@ class Fed:
         source, relation: the source's name, and the full name of the table there.
         position: the connector's own, as JSON; None: it can't tell one.
         alone: whether it is worth a version of its own where all rows were there already, lest they be read again.
+        whole: whether the dataset has the rows of what was read now, and of nothing that was read before.
+        files: those that were read, each once; none, if the source is none of files.
     """
 
     source: str
     relation: str
     position: Mapping[str, Any] | None
     alone: bool = False
+    whole: bool = False
+    files: tuple[FileRead, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""The tables of sources: how each is reached, and which table feeds a dataset, read up to where.
+"""The tables of sources: how each is reached, and which table feeds a dataset, read up to where, or of which files.
 
-A position is written by the decide of the rows that it stands for, and by nothing else: see `deciding.record`.
+What was read is written by the decide of the rows that it stands for, and by nothing else: see `deciding.record`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from lakeward.control.db import Database, Queries
+from lakeward.control.records import FileRead
 
 QUERIES = Queries.beside(__file__)
 
@@ -87,6 +88,11 @@ class SourceTables:
         """Return what feeds a dataset; None: no sync has written to it."""
         rows = self._database.fetch(QUERIES["feed"], {"dataset_id": dataset_id})
         return Feed(**rows[0]) if rows else None
+
+    def files(self, dataset_id: int) -> dict[str, FileRead]:
+        """Return the files whose rows a dataset has, by their paths."""
+        rows = self._database.fetch(QUERIES["files"], {"dataset_id": dataset_id})
+        return {row["path"]: FileRead(**row) for row in rows}
 
 
 def _record(row: Mapping[Any, Any]) -> SourceRecord:

@@ -18,3 +18,6 @@ VALUES (:actor, :action, :subject, NULL, CAST(:after AS jsonb));
 
 -- name: feed
 SELECT source, relation, position, version FROM lakeward.sync_positions WHERE dataset_id = :dataset_id;
+
+-- name: files
+SELECT path, size, state, hash FROM lakeward.source_files WHERE dataset_id = :dataset_id;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,10 +18,17 @@ from lakeward.types.schema import name_key
 
 @dataclass(frozen=True)
 class FileProfile:
-    """What a scan of the whole file found: the logical type text of each column, in file order, and the row count."""
+    """What a scan of the whole file found, and of those before it.
+
+    Args:
+        columns: the logical type text of each column, in file order.
+        rows: how many there are.
+        found: the format's own, by which the scan of another file goes on.
+    """
 
     columns: Mapping[str, str]
     rows: int
+    found: Any = field(default=None, compare=False, repr=False)
 
 
 class FormatOptions(BaseModel):
@@ -46,11 +53,16 @@ class FileFormat(ABC):
         self.file = source_file(file)
 
     @abstractmethod
-    def scan(self) -> FileProfile:
+    def scan(self, before: FileProfile | None = None) -> FileProfile:
         """Read the file from end to end in bounded memory, and propose a type for each column.
+
+        Args:
+            before: what was found in files of the same format and options; what is found now is true of them, too. One
+                without columns: several files are scanned, and this is the first with any.
 
         Raises:
             SourceFileError: the file is not what it claims to be.
+            ColumnMismatch: it has not the columns of those before it.
         """
 
     @abstractmethod
@@ -66,6 +78,10 @@ class FileFormat(ABC):
             SourceFileError: the file is not what it claims to be, or a value can't be converted without loss; the
                 latter is raised while the batches are read.
         """
+
+
+OTHERS = "those of the files before it"
+"""Whose columns a file has to have that is scanned after others."""
 
 
 def check_names(names: Sequence[str], file: Path | SourceFile) -> None:
@@ -99,8 +115,10 @@ def check_names(names: Sequence[str], file: Path | SourceFile) -> None:
         )
 
 
-def check_columns(names: Sequence[str], types: Mapping[str, str], file: Path | SourceFile) -> None:
-    """Refuse `types` that do not name exactly the file's columns.
+def check_columns(
+    names: Sequence[str], types: Mapping[str, str], file: Path | SourceFile, whose: str = "the declared ones"
+) -> None:
+    """Refuse `types` that do not name exactly the file's columns, in whatever order.
 
     Raises:
         ColumnMismatch: with what is missing from the file and what it has too much.
@@ -109,7 +127,7 @@ def check_columns(names: Sequence[str], types: Mapping[str, str], file: Path | S
     unexpected = [name for name in names if name not in types]
     if missing or unexpected:
         raise ColumnMismatch(
-            f"{file}: the file's columns are not the declared ones; "
+            f"{file}: the file's columns are not {whose}; "
             f"missing in the file: {', '.join(missing) or 'none'}; "
             f"only in the file: {', '.join(unexpected) or 'none'}",
             path=str(file),

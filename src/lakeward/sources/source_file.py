@@ -55,18 +55,20 @@ class LocalFile(SourceFile):
 
     Args:
         path: where it is.
+        named: what it is called, if it is reached by a link; None: as its path.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, named: Path | None = None) -> None:
         self.path = path
+        self._named = named or path
 
     def __str__(self) -> str:
-        return str(self.path)
+        return str(self._named)
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
-        return self.path.name
+        """The last part of what it is called."""
+        return self._named.name
 
     def open(self) -> IO[bytes]:
         """Open the file."""

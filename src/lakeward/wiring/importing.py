@@ -13,8 +13,10 @@ from lakeward.control.routes import in_words
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import DataError, LakewardError, StorageError, UsageError
 from lakeward.sources.allowed import Allowed
-from lakeward.sources.file_format import FileFormat
-from lakeward.sources.file_formats import format_for, open_file
+from lakeward.sources.file_patterns import find_files
+from lakeward.sources.file_set import FileSet
+from lakeward.sources.object_store import ObjectStore
+from lakeward.sources.source_file import SourceFile
 from lakeward.storage.facade import Storage
 from lakeward.storage.verbs import verb_named
 from lakeward.types.conform import to_reader
@@ -23,6 +25,7 @@ from lakeward.wiring.counted_batches import CountedBatches, Progress
 from lakeward.wiring.declaring import Declaration, declare
 
 WRITER = "dataset.import"
+Paths = str | Path | Sequence[str | Path]
 
 
 @dataclass(frozen=True)
@@ -31,20 +34,22 @@ class ImportRequest:
 
     Args:
         dataset: the full name.
-        path: a file of a known format.
-        columns: type texts by column; empty: the dataset's, or those that a scan of the whole file proposes.
+        paths: one or several: files of one format, folders, patterns of names, or `s3://bucket/key` and patterns of
+            it. Rows stand in the order of the files' names, whatever that of the paths; one that comes twice is read
+            once.
+        columns: type texts by column; empty: the dataset's, or those that a scan of all files proposes.
         primary_key: of a dataset that is made.
         arm: of a dataset that is made; None: `postgres`.
         mode: the name of a write verb; see `lakeward.storage.verbs`. For `changes` the file has a column `__op`, for
             `delete` it has the key columns alone.
         create: make the dataset if it does not exist.
-        format: its name; None: by the file's suffix.
-        options: how the file is written, by the names of its format's own options. For CSV: `CsvOptions`.
+        format: its name; None: by the ends of the files' names.
+        options: how the files are written, by the names of its format's own options. For CSV: `CsvOptions`.
         allow_empty: lets `replace` and `mirror` take zero rows.
     """
 
     dataset: str
-    path: Path
+    paths: Paths
     columns: Mapping[str, str] = field(default_factory=dict)
     primary_key: Sequence[str] = ()
     arm: str | None = None
@@ -53,6 +58,11 @@ class ImportRequest:
     format: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     allow_empty: bool = False
+
+    @property
+    def patterns(self) -> list[str]:
+        """The paths, each as text."""
+        return [str(self.paths)] if isinstance(self.paths, str | Path) else list(map(str, self.paths))
 
 
 class ImportHow(TypedDict, total=False):
@@ -70,11 +80,11 @@ class ImportHow(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ImportPlan:
-    """A checked import: the whole file was read once if the dataset is new. Nothing was changed."""
+    """A checked import: all files were read once if the dataset is new. Nothing was changed."""
 
     request: ImportRequest
     declaration: Declaration
-    file: FileFormat
+    files: FileSet
     rows: int | None
 
     def actions(self) -> list[str]:
@@ -85,13 +95,18 @@ class ImportPlan:
         if existing is not None and request.mode == "replace":
             target += f", instead of its {existing.row_count:,} rows"
         elif existing is not None and verb_named(request.mode).clears:
-            target += f", and delete those of its {existing.row_count:,} rows that the file does not have"
-        return [*self.declaration.actions(), f"{request.mode} {rows} of {request.path} to {target}, as one new version"]
+            target += f", and delete those of its {existing.row_count:,} rows that are not there"
+        several = self.files.files if len(self.files.files) > 1 else []
+        return [
+            *self.declaration.actions(),
+            *(f"read {file}" for file in several),
+            f"{request.mode} {rows} of {self.files} to {target}, as one new version",
+        ]
 
 
 @dataclass(frozen=True)
 class ImportResult:
-    """What an import did; `rows_read` and `rows_written` are equal: no row of the file is lost on the way.
+    """What an import did; `rows_read` and `rows_written` are equal: no row of a file is lost on the way.
 
     What became of them: `rows_written = rows_added + rows_updated + rows_unchanged + rows_skipped`, for `changes` and
     `delete` `+ rows_deleted`.
@@ -99,6 +114,7 @@ class ImportResult:
 
     dataset: str
     path: str
+    files: tuple[str, ...]
     created: bool
     mode: str
     rows_read: int
@@ -132,16 +148,18 @@ class Importing:
         self._storage = storage
 
     def plan_import(self, request: ImportRequest, progress: Progress | None = None) -> ImportPlan:
-        """Check an import, and read the file from end to end if its dataset is new. Changes nothing.
+        """Check an import, and read the files from end to end if their dataset is new. Changes nothing.
 
         Raises:
-            NotAllowed: the file lies where nothing may be read.
-            SourceFileError: the file is not what it claims to be.
-            UnknownObject: the dataset does not exist and may not be made, or nothing reads the file.
+            NotAllowed: a file lies where nothing may be read.
+            UsageError: a path leads to nothing, or the files are of several formats.
+            SourceFileError: a file is not what it claims to be.
+            SourceError: a store can't be asked for its objects.
+            UnknownObject: the dataset does not exist and may not be made, or nothing reads a file.
             NameTaken: the dataset exists, and was declared otherwise.
         """
         verb = verb_named(request.mode)
-        file = _opened(request, self._allowed.path(request.path))
+        files = _found(request, self._allowed)
         existing = self._tree.find(request.dataset)
         if existing is None and (verb.removes or not request.create):
             self._tree.dataset(request.dataset)
@@ -149,18 +167,18 @@ class Importing:
             self._tree.check_unused(request.dataset)
         if existing is not None:
             verb.check(existing.schema, existing.name)
-            return ImportPlan(request, self._existing(request, existing), file, None)
+            return ImportPlan(request, self._existing(request, existing), files, None)
         if verb.keyed and not request.primary_key:
             raise UsageError(
                 f"{verb.name} matches rows by a primary key, and the new dataset {request.dataset} has none",
                 safe="nothing was changed",
                 next_step="name the key columns: --key",
             )
-        rows, columns = _scan(file, request.columns, progress)
+        rows, columns = _scan(files, request.columns, progress)
         if verb.per_row:
             columns = {name: type_ for name, type_ in columns.items() if name != OP}
         declaration = declare(self._tree, request.dataset, columns, request.primary_key, request.arm, mode=self._mode())
-        return ImportPlan(request, declaration, file, rows)
+        return ImportPlan(request, declaration, files, rows)
 
     def run_import(self, plan: ImportPlan, actor: str, progress: Progress | None = None) -> ImportResult:
         """Import; the rows become visible at once, or none does.
@@ -173,7 +191,7 @@ class Importing:
         taken = verb_named(request.mode).input_schema(plan.declaration.schema)
         types = {column.name: str(column.type) for column in taken.columns}
         try:
-            reader = plan.file.read(types)
+            reader = plan.files.read(types)
         except DataError as error:
             error.safe = error.safe or "nothing was changed"
             raise
@@ -204,7 +222,8 @@ class Importing:
             )
         return ImportResult(
             dataset=record.name,
-            path=str(request.path),
+            path=", ".join(request.patterns),
+            files=tuple(map(str, plan.files.files)),
             created=plan.declaration.existing is None,
             mode=request.mode,
             rows_read=counted.rows,
@@ -233,23 +252,28 @@ class Importing:
         return Declaration(existing.name, existing.schema, existing.route.mode, existing)
 
 
-def _opened(request: ImportRequest, path: Path) -> FileFormat:
-    if not path.is_file():
-        what = "is a directory" if path.is_dir() else "does not exist"
-        raise UsageError(f"{request.path} {what}", safe="nothing was changed", path=str(request.path))
-    # The name that was given tells the format, not that of what it links to.
-    return open_file(path, request.format or format_for(request.path).name, request.options)
+def _found(request: ImportRequest, allowed: Allowed) -> FileSet:
+    found = find_files(request.patterns, ObjectStore(), allowed)
+    if not found:
+        raise UsageError(
+            f"no file is there for {', '.join(request.patterns) or 'an empty list of paths'}",
+            safe="nothing was changed",
+        )
+    return FileSet([each.file for each in found], request.format, request.options)
 
 
-def _scan(file: FileFormat, declared: Mapping[str, str], progress: Progress | None) -> tuple[int, Mapping[str, str]]:
-    """Read the whole file, so that a dataset is made for a file that can be imported only."""
-    if progress is not None:
-        progress(f"reading {file.file.name} from end to end", 0, None)
+def _scan(files: FileSet, declared: Mapping[str, str], progress: Progress | None) -> tuple[int, Mapping[str, str]]:
+    """Read all files, so that a dataset is made for files that can be imported only."""
+
+    def told(file: SourceFile) -> None:
+        if progress is not None:
+            progress(f"reading {file.name} from end to end", 0, None)
+
     if not declared:
-        profile = file.scan()
+        profile = files.scan(told)
         return profile.rows, profile.columns
     types = {column.name: str(column.type) for column in Schema.declare(declared).columns}
-    counted = CountedBatches(file.read(types), f"checking {file.file.name}", None, progress)
+    counted = CountedBatches(files.read(types), f"checking {files}", None, progress)
     for _ in counted:
         pass
     return counted.rows, types

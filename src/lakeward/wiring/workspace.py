@@ -33,7 +33,7 @@ from lakeward.wiring.counted_batches import Progress as FileProgress
 from lakeward.wiring.dataset import Dataset, Rooms
 from lakeward.wiring.declaring import Declaration, declare
 from lakeward.wiring.flipping import bulk_flip
-from lakeward.wiring.importing import ImportHow, Importing, ImportPlan, ImportRequest, ImportResult
+from lakeward.wiring.importing import ImportHow, Importing, ImportPlan, ImportRequest, ImportResult, Paths
 from lakeward.wiring.overview import DatasetStatus, dataset_status
 from lakeward.wiring.parts import Parts
 from lakeward.wiring.pin import Pin, pin
@@ -164,28 +164,28 @@ class Workspace(TreeOfNames):
         return Dataset(self._rooms, declaration.carry_out(self.tree, actor()))
 
     def plan_import(
-        self, name: str, path: str | Path, progress: FileProgress | None = None, **how: Unpack[ImportHow]
+        self, name: str, path: Paths, progress: FileProgress | None = None, **how: Unpack[ImportHow]
     ) -> ImportPlan:
-        """Check what `import_file` would do, reading the whole file if the dataset is new. Changes nothing."""
-        return self._importing.plan_import(ImportRequest(name, Path(path), **how), progress)
+        """Check what `import_file` would do, reading all files if the dataset is new. Changes nothing."""
+        return self._importing.plan_import(ImportRequest(name, path, **how), progress)
 
     def run_import(self, plan: ImportPlan, progress: FileProgress | None = None) -> ImportResult:
         """Carry out a planned import: all rows become visible at once, or none."""
         return self._importing.run_import(plan, actor(), progress)
 
     def import_file(
-        self, name: str, path: str | Path, progress: FileProgress | None = None, **how: Unpack[ImportHow]
+        self, name: str, path: Paths, progress: FileProgress | None = None, **how: Unpack[ImportHow]
     ) -> ImportResult:
-        """Import a file into a dataset, which is made if it is missing.
+        """Import files into a dataset, which is made if it is missing: all rows of all of them as one version.
 
         Args:
             name: the dataset's full name.
-            path: a file; its suffix says how it is read (`.csv`, `.csv.gz`, `.csv.zip`, `.parquet`).
+            path: a file, folder, pattern of names or `s3://` location, or several; suffixes say how they are read.
             progress: is told what is done and how many rows so far.
             how: see `ImportRequest`: `columns`, `primary_key`, `arm`, `mode`, `create`, `format`, `options` …
 
         Raises:
-            SourceFileError: the file is not what it claims to be, with line and column; the dataset is unchanged.
+            SourceFileError: a file is not what it claims to be, with line and column; the dataset is unchanged.
             NameTaken: the dataset exists, and columns, key or arm were declared that it does not have.
         """
         return self.run_import(self.plan_import(name, path, progress, **how), progress)

@@ -97,7 +97,7 @@ def test_f01_bom_and_quoted_newlines_and_encodings(run: Run, place: Path) -> Non
     ("arguments", "code", "says"),
     [
         (["a.b.c", "missing.csv"], 2, "missing.csv does not exist"),
-        (["a.b.c", "."], 2, "is a directory"),
+        (["a.b.c", "."], 2, "no format reads"),
         (["a.b.c", "t.txt"], 2, "t.txt"),
         (["a.b.new", "t.csv", "--no-create"], 2, "unknown dataset a.b.new"),
         (["a.b", "t.csv"], 2, "not a dataset's full name"),

@@ -1,9 +1,8 @@
-"""`lakeward dataset import`: a file into a dataset."""
+"""`lakeward dataset import`: files into a dataset."""
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -58,11 +57,12 @@ def csv_options(
 def import_file(
     session: Session,
     dataset: DatasetArgument,
-    file: Annotated[
-        Path,
+    files: Annotated[
+        list[str],
         typer.Argument(
-            metavar="FILE",
-            help="A .csv, .tsv, .json, .ndjson, .parquet or .arrow file; texts also packed.",
+            metavar="FILE…",
+            help="Files: .csv, .tsv, .json, .ndjson, .parquet, .arrow; texts also packed. Folders, patterns in quotes "
+            "('*.csv', '**/*.csv') and s3://bucket/key.",
             show_default=False,
         ),
     ],
@@ -85,15 +85,17 @@ def import_file(
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Import a file: all of its rows, or none.
+    """Import files: all rows of all of them as one version, or none.
 
-    Every row becomes visible at once. append and replace look at no key. The others match rows by the primary key:
-    append_new skips keys that are there, upsert updates them, mirror also deletes those that the file does not have,
+    Their rows stand in the order of the files' names; all have the same columns, in whatever order. Every row becomes
+    visible at once. append and replace look at no key. The others match rows by the primary key:
+    append_new skips keys that are there, upsert updates them, mirror also deletes those that the files do not have,
     changes does what each row's column __op says (insert and update alike add the row or take its place, so that a feed
-    may come twice; delete), delete takes a file of keys.
+    may come twice; delete), delete takes files of keys.
 
-    Types are the dataset's; of a new one those declared, or else proposed by reading the whole file. No value is
-    changed: what does not fit its type is refused with line and column, and the dataset stays as it was.
+    Types are the dataset's; of a new one those declared, or else proposed by reading all files from end to end.
+    No value is changed: what does not fit its type is refused with file, line and column, and the dataset stays as it
+    was.
     """
     how: dict[str, Any] = {
         "columns": parse_columns(columns, column or []),
@@ -107,18 +109,19 @@ def import_file(
     }
     if dry_run:
         with session.rehearsal() as (workspace, before):
-            planned = workspace.plan_import(dataset, file, session.progress, **how)
+            planned = workspace.plan_import(dataset, files, session.progress, **how)
         session.show_actions([*before, *planned.actions()], "the same command without --dry-run")
         return
     started = time.monotonic()
     with session.workspace(make=True) as workspace:
-        result = workspace.import_file(dataset, file, session.progress, **how)
+        result = workspace.import_file(dataset, files, session.progress, **how)
     seconds = time.monotonic() - started
     lines = [f"dataset {result.dataset} created"] if result.created else []
     became = f"{counted(result.rows_written, 'row')} written"
     if VERBS[mode].keyed:
         became = ", ".join(f"{count:,} {what}" for what, count in _counts(result).items())
-    lines.append(f"{counted(result.rows_read, 'row')} read = {became}, in {seconds:.1f} s")
+    of_files = f" of {counted(len(result.files), 'file')}" if len(result.files) > 1 else ""
+    lines.append(f"{counted(result.rows_read, 'row')} read{of_files} = {became}, in {seconds:.1f} s")
     if result.committed:
         lines.append(f"dataset {result.dataset} is at version {result.version} with {counted(result.row_count, 'row')}")
     else:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from lakeward.errors import SchemaError, SourceFileError
-from lakeward.sources.file_format import FileFormat, FileProfile, check_columns
+from lakeward.sources.file_format import OTHERS, FileFormat, FileProfile, check_columns
 from lakeward.sources.formats.csv_export import write_csv
 from lakeward.sources.formats.csv_inference import TypeInference
 from lakeward.sources.formats.csv_options import CsvOptions
@@ -30,7 +30,7 @@ __all__ = ["CsvFile", "CsvOptions", "CsvProfile", "write_csv"]
 class CsvProfile(FileProfile):
     """What a scan found. `lines` counts physical lines: rows, header, and the line breaks inside quoted fields."""
 
-    lines: int
+    lines: int = 0
 
 
 class CsvFile(FileFormat):
@@ -71,22 +71,29 @@ class CsvFile(FileFormat):
         self._block_bytes = block_bytes
         self._scanned = ScannedFile(self.file)
 
-    def scan(self) -> CsvProfile:
+    def scan(self, before: FileProfile | None = None) -> CsvProfile:
         """Read the whole file once and propose a type for each column, from every value.
+
+        Args:
+            before: what was found in files that come before it.
 
         Raises:
             SourceFileError: the file is not what it claims to be, with the physical line.
+            ColumnMismatch: it has not the columns of those before it.
         """
         state = self._scanned.state()
         with self._records() as records:
             inferred = {name: TypeInference() for name in records.names}
+            if before is not None and before.columns:
+                check_columns(records.names, before.columns, self.file, OTHERS)
+                inferred = before.found
             rows = 0
             for block in records.blocks():
-                for inference, values in zip(inferred.values(), records.columns(block), strict=True):
-                    inference.add(values)
+                for name, values in zip(records.names, records.columns(block), strict=True):
+                    inferred[name].add(values)
                 rows += block.rows
             columns = {name: inference.type_text for name, inference in inferred.items()}
-            profile = CsvProfile(columns, rows, records.lines)
+            profile = CsvProfile(columns, rows + (before.rows if before else 0), found=inferred, lines=records.lines)
         self._scanned.remember(state, rows)
         return profile
 

@@ -52,23 +52,29 @@ class JsonFile(FileFormat):
         self._block_bytes = block_bytes
         self._scanned = ScannedFile(self.file)
 
-    def scan(self) -> FileProfile:
+    def scan(self, before: FileProfile | None = None) -> FileProfile:
         """Read the whole file once and propose a type for each column, from every value.
 
-        Columns stand in the order in which their keys first come.
+        Columns stand in the order in which their keys first come. A file after others may have keys that they have not.
+
+        Args:
+            before: what was found in files that come before it.
 
         Raises:
             SourceFileError: the file is not what it claims to be, with line and character; a column has values of two
                 kinds; two keys differ only in case or Unicode form; no object has a key.
         """
         state = self._scanned.state()
-        columns = _Columns(self.file)
+        columns: _Columns = before.found if before is not None and before.columns else _Columns()
+        columns.file = self.file
         rows = 0
         for chunk in self._chunks():
             columns.add(chunk)
             rows += len(chunk.rows)
         self._scanned.remember(state, rows)
-        return FileProfile(columns.types(), rows)
+        if before is None:
+            columns.check_known()
+        return FileProfile(columns.types(), rows + (before.rows if before is not None else 0), columns)
 
     def read(self, types: Mapping[str, str]) -> pa.RecordBatchReader:
         """Stream the rows as batches of the given types.
@@ -122,12 +128,13 @@ class JsonFile(FileFormat):
 
 
 class _Columns:
-    """The columns that a scan has found so far."""
+    """The columns that scans have found so far; `file` is the one that is scanned."""
 
-    def __init__(self, file: SourceFile) -> None:
-        self._file = file
+    file: SourceFile
+
+    def __init__(self) -> None:
         self._found: dict[str, JsonInference] = {}
-        self._twins: dict[str, tuple[str, int]] = {}
+        self._twins: dict[str, tuple[str, str]] = {}
 
     def add(self, chunk: Chunk) -> None:
         """Take some objects into account."""
@@ -137,30 +144,33 @@ class _Columns:
                     self._add_name(name, line)
         for name, inference in self._found.items():
             try:
-                inference.add([row.get(name) for row in chunk.rows], chunk.lines)
+                inference.add([row.get(name) for row in chunk.rows], chunk.lines, self.file)
             except Unfit as error:
-                raise value_refused(self._file, chunk, name, error) from None
+                raise value_refused(self.file, chunk, name, error) from None
+
+    def check_known(self) -> None:
+        """Refuse a file in which no column is."""
+        if not self._found:
+            raise SourceFileError(
+                f"{self.file}: no object in it has a key, so no column is known",
+                next_step="declare the columns: --columns",
+                path=str(self.file),
+            )
 
     def types(self) -> dict[str, str]:
         """Return the proposed type of each column."""
-        if not self._found:
-            raise SourceFileError(
-                f"{self._file}: no object in it has a key, so no column is known",
-                next_step="declare the columns: --columns",
-                path=str(self._file),
-            )
         return {name: inference.type_text for name, inference in self._found.items()}
 
     def _add_name(self, name: str, line: int) -> None:
         if name in self._found:
             return
-        twin, twin_line = self._twins.setdefault(name_key(name), (name, line))
+        twin, twin_place = self._twins.setdefault(name_key(name), (name, f"line {line} of {self.file}"))
         if twin != name or not name.strip():
-            what = f"{name!r} and {twin!r} of line {twin_line} differ only in case or Unicode form"
+            what = f"{name!r} and {twin!r} of {twin_place} differ only in case or Unicode form"
             raise SourceFileError(
-                f"{self._file}: line {line}: {what if name.strip() else 'a key is empty'}",
+                f"{self.file}: line {line}: {what if name.strip() else 'a key is empty'}",
                 next_step="rename the key in the file",
-                path=str(self._file),
+                path=str(self.file),
                 line=line,
                 columns=[twin, name],
             )

@@ -22,7 +22,7 @@ class JsonInference:
     """The proposal for one column, updated batch by batch."""
 
     def __init__(self) -> None:
-        self._first: tuple[object, int] | None = None
+        self._first: tuple[object, int, object] | None = None
         self._numbers = TypeInference()
         self._text: str | None = None
 
@@ -38,8 +38,8 @@ class JsonInference:
             return "json" if number == "string" else number
         return {bool: "boolean", str: self._text or "string"}.get(type(value), "json")
 
-    def add(self, values: Sequence[object], lines: Sequence[int]) -> None:
-        """Take the next values, and the lines that they are from, into account; nulls say nothing.
+    def add(self, values: Sequence[object], lines: Sequence[int], file: object) -> None:
+        """Take the next values, and the lines of a file that they are from, into account; nulls say nothing.
 
         Raises:
             Unfit: a value is of another kind than the first one.
@@ -49,12 +49,13 @@ class JsonInference:
             return
         if self._first is None:
             index = next(index for index, value in enumerate(values) if value is not None)
-            self._first = (values[index], lines[index])
-        first, line = self._first
+            self._first = (values[index], lines[index], file)
+        first, line, first_file = self._first
         family = _family(type(first))
         if not kinds <= family:
             index = next(i for i, value in enumerate(values) if value is not None and type(value) not in family)
-            raise Unfit(index, values[index], f"is {kind_of(values[index])}, and line {line} has {kind_of(first)}")
+            where = f"line {line}" if first_file is file else f"line {line} of {first_file}"
+            raise Unfit(index, values[index], f"is {kind_of(values[index])}, and {where} has {kind_of(first)}")
         if isinstance(first, Number):
             self._numbers.add(pa.array(values, pa.string()))
         elif isinstance(first, str) and self._text != "string":

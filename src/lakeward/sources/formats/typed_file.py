@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakeward.errors import ColumnMismatch, SchemaError, SourceFileError, ValueRefused
-from lakeward.sources.file_format import FileFormat, FileProfile, check_columns, check_names
+from lakeward.sources.file_format import OTHERS, FileFormat, FileProfile, check_columns, check_names
 from lakeward.types.arrow_values import exact
 from lakeward.types.logical import LogicalType, parse_type, simple
 from lakeward.types.nearest import logical_type
@@ -19,6 +19,10 @@ from lakeward.types.table import arrow_type
 
 # What a damaged file makes PyArrow raise, by where the damage is.
 DAMAGE = (pa.ArrowException, OSError, ValueError)
+
+
+_WIDER = (("long", "int"), ("double", "float"))
+"""Types, and those whose every value they hold."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +59,44 @@ class TypedFile(FileFormat):
         with closing(opened):
             yield opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, "r")
 
-    def scan(self) -> FileProfile:
+    def scan(self, before: FileProfile | None = None) -> FileProfile:
         """Return the types that the file's schema states, and its row count; rows are read only if it states none.
 
+        Args:
+            before: what was found in files that come before it. Of int and long, or float and double, the wider one is
+                proposed; other types have to be the same in all of them.
+
         Raises:
-            SourceFileError: not a file of the format, or a damaged one; a column has a type that no dataset can hold.
+            SourceFileError: not a file of the format, or a damaged one; a column has a type that no dataset can hold,
+                or another one than in the files before it.
+            ColumnMismatch: it has not the columns of those before it.
         """
         with self._opened() as contents:
-            columns = {name: str(type_) for name, type_ in self._types(contents.schema).items()}
+            types = self._types(contents.schema)
+            untold = {field.name for field in contents.schema if pa.types.is_null(field.type)}
+            found = {name: None if name in untold else str(type_) for name, type_ in types.items()}
+            if before is not None and before.columns:
+                check_columns(list(types), before.columns, self.file, OTHERS)
+                found = {name: self._joined(name, told, found[name]) for name, told in before.found.items()}
             rows = contents.rows
             if rows is None:
                 rows = sum(batch.num_rows for batch in self._checked(contents))
-        return FileProfile(columns, rows)
+        columns = {name: told or "string" for name, told in found.items()}
+        return FileProfile(columns, rows + (before.rows if before is not None else 0), found)
+
+    def _joined(self, name: str, before: str | None, now: str | None) -> str | None:
+        """Return the type that holds the values of both; None: nothing is known of one that has no values."""
+        if before is None or now is None or before == now:
+            return now if before is None else before
+        for wider, narrower in _WIDER:
+            if {before, now} == {wider, narrower}:
+                return wider
+        raise SourceFileError(
+            f"{self.file}: column {name!r} is {now}, and {before} in the files before it",
+            next_step=f"declare the column with a type that holds both: --column '{name}=TYPE'",
+            path=str(self.file),
+            column=name,
+        )
 
     def read(self, types: Mapping[str, str]) -> pa.RecordBatchReader:
         """Stream the rows as batches of the given types.

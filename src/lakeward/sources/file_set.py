@@ -1,0 +1,181 @@
+"""Several files as one: their types by a full scan of all of them, and their rows one file after the other.
+
+What a scan proposes is true of the files that were scanned. So the state of each is taken before it is read, and must
+be the same afterwards, and when it is read again: a file that somebody writes meanwhile is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from lakeward.errors import LakewardError, SourceFileError, UsageError
+from lakeward.sources.file_format import FileFormat, FileProfile
+from lakeward.sources.file_formats import checked_options, format_for, format_named
+from lakeward.sources.source_file import FileState, SourceFile, source_file
+from lakeward.types.logical import parse_type
+from lakeward.types.table import arrow_type
+
+Told = Callable[[SourceFile], None]
+"""Is told which file comes next."""
+
+
+class FileSet:
+    """Files of one format, in the order that their rows shall have.
+
+    Args:
+        files: at least one; a path is a file of this machine.
+        format: its name; None: by the ends of the files' names, which have to be of one.
+        options: how the files are written down: the format's own options by name.
+
+    Raises:
+        UsageError: there is no file, or they are of several formats.
+        UnknownObject: no format has that name, or reads such a file.
+        SettingsError: an option is unknown, or can't be meant.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[Path | SourceFile],
+        format: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.files = [source_file(file) for file in files]
+        self.format = common_format(self.files) if format is None else format_named(format)
+        self._options = checked_options(self.format, options or {})
+        self._states: dict[SourceFile, FileState] = {}
+
+    def __str__(self) -> str:
+        return str(self.files[0]) if len(self.files) == 1 else f"{len(self.files):,} files"
+
+    def scan(self, told: Told | None = None) -> FileProfile:
+        """Read all files from end to end in bounded memory, and propose a type for each column.
+
+        Args:
+            told: is told which file comes next.
+
+        Raises:
+            SourceFileError: a file is not what it claims to be, or was changed meanwhile.
+            ColumnMismatch: a file has other columns than those before it.
+        """
+        if len(self.files) == 1:
+            return self._scan(self.files[0], None, told)
+        profile = FileProfile({}, 0)
+        for file in self.files:
+            profile = self._scan(file, profile, told)
+        if not profile.columns:
+            raise SourceFileError(
+                f"no column is known of any of {self}",
+                next_step="declare the columns: --columns",
+                files=len(self.files),
+            )
+        return profile
+
+    def read(self, types: Mapping[str, str], told: Told | None = None) -> pa.RecordBatchReader:
+        """Stream the rows of all files.
+
+        Args:
+            types: the logical type text of every column, in the order that the batches shall have.
+            told: is told which file comes next.
+
+        Raises:
+            ColumnMismatch: a file has not exactly these columns.
+            SchemaError: a type text is wrong, or the format can't hold the type.
+            SourceFileError: a file is not what it claims to be, or was changed since it was scanned. While the batches
+                are read, also: a value is not of its type, with file, line and column.
+        """
+        readers: list[tuple[SourceFile, FileState, pa.RecordBatchReader]] = []
+        for file in self.files:
+            with steady(file, self._states.get(file)) as state:
+                readers.append((file, state, self.opened(file).read(types)))
+        schema = pa.schema([pa.field(name, arrow_type(parse_type(text))) for name, text in types.items()])
+        return pa.RecordBatchReader.from_batches(schema, _batches(readers, told))
+
+    def opened(self, file: SourceFile) -> FileFormat:
+        """Return one of the files in the format."""
+        return self.format(file, self._options)
+
+    def _scan(self, file: SourceFile, before: FileProfile | None, told: Told | None) -> FileProfile:
+        if told is not None:
+            told(file)
+        with steady(file) as state:
+            self._states[file] = state
+            return self.opened(file).scan(before)
+
+
+def common_format(files: Sequence[SourceFile]) -> type[FileFormat]:
+    """Return the one format of files, by the ends of their names.
+
+    Raises:
+        UsageError: there is no file, or they are of several formats.
+        UnknownObject: no format reads such a file.
+    """
+    if not files:
+        raise UsageError("there is no file", safe="nothing was changed")
+    first = format_for(files[0])
+    for file in files[1:]:
+        other = format_for(file)
+        if other is not first:
+            raise UsageError(
+                f"{file} is {other.name}, and {files[0]} is {first.name}",
+                safe="nothing was changed",
+                next_step="name files of one format, or the format: --format NAME",
+                path=str(file),
+            )
+    return first
+
+
+@contextmanager
+def steady(file: SourceFile, known: FileState | None = None) -> Iterator[FileState]:
+    """Hold that a file is not changed while it is read; yields its state.
+
+    Args:
+        file: which one.
+        known: the state that it has to have; None: any.
+
+    Raises:
+        SourceFileError: it can't be read, or was changed.
+    """
+    state = state_of(file)
+    if known is not None and state != known:
+        raise changed(file, "has changed since it was scanned")
+    try:
+        yield state
+    except LakewardError:
+        # What is found in half of one file and half of another is not true of either.
+        if state_of(file) != state:
+            raise changed(file, "was changed while it was read") from None
+        raise
+    if state_of(file) != state:
+        raise changed(file, "was changed while it was read")
+
+
+def state_of(file: SourceFile) -> FileState:
+    """Return a file's state.
+
+    Raises:
+        SourceFileError: it can't be read.
+    """
+    try:
+        return file.state()
+    except OSError as error:
+        raise SourceFileError(f"{file}: can't be read: {error.strerror or error}", path=str(file)) from error
+
+
+def changed(file: SourceFile, what: str) -> SourceFileError:
+    """Return the error for a file that somebody else writes."""
+    return SourceFileError(f"{file}: {what}", next_step="repeat when nobody writes it", path=str(file))
+
+
+def _batches(
+    readers: Sequence[tuple[SourceFile, FileState, pa.RecordBatchReader]], told: Told | None
+) -> Iterator[pa.RecordBatch]:
+    for file, known, reader in readers:
+        if told is not None:
+            told(file)
+        with steady(file, known):
+            yield from reader
