@@ -6,6 +6,7 @@
     │   ├── NotAllowed                              a source may not reach it, by the workspace's settings
     │   ├── InvalidName                             a human name that can't be stored
     │   ├── NameTaken                               the name, or a twin of it, is in use under its parent
+    │   ├── KeyReused                               an idempotency key stands for another request
     │   ├── UnknownObject                           no such catalog, schema, dataset, pipeline, arm …
     │   │   ├── DroppedObject                       it was dropped, and may come back
     │   │   └── UnknownVersion                      the dataset has no such committed version
@@ -125,6 +126,10 @@ class InvalidName(UsageError):
 
 class NameTaken(UsageError):
     """The name, or a twin of it that differs only in case or Unicode form, is in use under its parent."""
+
+
+class KeyReused(UsageError):
+    """An idempotency key stands for another request than the one that it was first given with."""
 
 
 class UnknownObject(UsageError):

@@ -84,9 +84,10 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
             return {"dropped": workspace.names(level).drop(name, cascade=True).id}
         if "recover" in case:
             return {"recovered": [[each.dataset, each.version, each.outcome] for each in workspace.recover()]}
-        outputs = [output(workspace, *each) for each in case["write"]]
+        outputs = [output(workspace, *each, key=case.get("key")) for each in case["write"]]
         build = workspace.storage.build(outputs, writer="crash")
-        return {"versions": [transaction.version for transaction in build.transactions]}
+        repeated = {"repeated": [each.repeated for each in build.transactions]} if "key" in case else {}
+        return {"versions": [transaction.version for transaction in build.transactions], **repeated}
 
 
 def command(arguments: list[str], environment: dict[str, str], faults: Faults) -> int:
@@ -97,7 +98,9 @@ def command(arguments: list[str], environment: dict[str, str], faults: Faults) -
         return main_of_commands(arguments)
 
 
-def output(workspace: Workspace, name: str, mode: str, first: int, rows: int, text: str) -> Output:
+def output(
+    workspace: Workspace, name: str, mode: str, first: int, rows: int, text: str, *, key: str | None = None
+) -> Output:
     record = workspace.tree.dataset(name)
     taken = VERBS[mode].input_schema(record.schema)
 
@@ -106,7 +109,7 @@ def output(workspace: Workspace, name: str, mode: str, first: int, rows: int, te
         return {column: whole[column] for column in taken.names}
 
     new = (row(number) for number in range(first, first + rows))
-    return Output(record, mode, lambda: to_reader(new, taken, dataset=name))
+    return Output(record, mode, lambda: to_reader(new, taken, dataset=name), idempotency_key=key)
 
 
 def child(case: dict[str, Any]) -> None:

@@ -16,10 +16,10 @@ from psycopg import sql
 from lakeward.control.db import Database
 from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.control.ledger import Ledger
-from lakeward.control.records import Decision
+from lakeward.control.records import Decision, Idle
 from lakeward.control.schema import migrate
+from lakeward.storage import protocol
 from lakeward.storage.duck import Duck
-from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.settings import StorageSettings
 from support.simulation import Ground, PromiseBroken, Simulation
@@ -65,7 +65,7 @@ def leave_rows(*_: object) -> str:
     return "aborted"
 
 
-def decide_one_by_one(self: Ledger, decisions: Sequence[Decision]) -> None:
+def decide_one_by_one(self: Ledger, decisions: Sequence[Decision], idle: Sequence[Idle] = ()) -> None:
     """Decide that commits the outputs of a build one after the other."""
     for decision in decisions:
         _decide(self, [decision])
@@ -84,13 +84,13 @@ _decide = Ledger.decide
     [
         (Recovery, "_abort", leave_rows),
         (Ledger, "decide", decide_one_by_one),
-        (WriteProtocol, "_outcome", believe_the_first_answer),
+        (protocol, "outcome_of", believe_the_first_answer),
         (Ledger, "hold", staticmethod(lambda *_: None)),
     ],
     ids=["leftovers stay", "outputs one by one", "lost answers believed", "no fence"],
 )
 def test_a_broken_protocol_is_found(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch, owner: type, name: str, wrong: object
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, wrong: object
 ) -> None:
     monkeypatch.setattr(owner, name, wrong)
     with pytest.raises(PromiseBroken, match="replay with LAKEWARD_TEST_SIMULATION"):

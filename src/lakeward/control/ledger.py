@@ -20,6 +20,7 @@ import sqlalchemy
 
 from lakeward.control.db import Database, Queries
 from lakeward.control.deciding import VERSIONLESS_KINDS, check, commit, lease_lost, record
+from lakeward.control.idempotency import remember
 from lakeward.control.identifiers import TableIdentifier, resolve
 from lakeward.control.leases import Heartbeat, Owner
 from lakeward.control.objects import gone, object_of
@@ -27,6 +28,7 @@ from lakeward.control.records import (
     ArmVersion,
     Claim,
     Decision,
+    Idle,
     Intent,
     Mirror,
     OpenTransaction,
@@ -49,11 +51,13 @@ class Ledger:
     Args:
         database: where the ledger is.
         lease_seconds: how long an owner that shows no sign of life keeps its transaction.
+        idempotency_days: for how many days a request's key is remembered.
     """
 
-    def __init__(self, database: Database, *, lease_seconds: float = 60.0) -> None:
+    def __init__(self, database: Database, *, lease_seconds: float = 60.0, idempotency_days: float = 7.0) -> None:
         self.database = self._database = database
         self._lease_seconds = lease_seconds
+        self._idempotency_days = idempotency_days
         self._owner = Owner.current()
 
     # Intent ----------------------------------------------------------------------------------------------------------
@@ -180,22 +184,38 @@ class Ledger:
 
     # Decide ----------------------------------------------------------------------------------------------------------
 
-    def decide(self, decisions: Sequence[Decision]) -> None:
+    def decide(self, decisions: Sequence[Decision], idle: Sequence[Idle] = ()) -> None:
         """Commit all transactions of a build, or none: the only commit point there is.
+
+        Args:
+            decisions: what each of them has prepared.
+            idle: those that had nothing to write, but a key. They stay open.
 
         Raises:
             LeaseLost: the lease or fence of one of them is gone.
             RouteChanged: the route of one of them has moved on.
         """
         ordered = sorted(decisions, key=lambda each: each.transaction.dataset_id)
+        transactions = [*(each.transaction for each in ordered), *(each.transaction for each in idle)]
         with self._database.pipeline() as send:
-            send(QUERIES, "lock_datasets", {"ids": [each.transaction.dataset_id for each in ordered]})
+            send(QUERIES, "lock_datasets", {"ids": [each.dataset_id for each in transactions]})
             asked = [(decision.transaction, *commit(send, decision)) for decision in ordered]
+            held = [
+                (each.transaction, send(QUERIES, "hold", {"id": each.transaction.id, "fence": each.transaction.fence}))
+                for each in idle
+            ]
             send.wait()
             for transaction, route, committed, advanced in asked:
                 check(transaction, route, committed, advanced)
+            for transaction, ours in held:
+                if ours.fetchone() is None:
+                    raise lease_lost(transaction)
             for decision in ordered:
                 record(send, decision)
+                if decision.remembered is not None:
+                    remember(send, decision.transaction, decision.remembered, self._idempotency_days)
+            for each in idle:
+                remember(send, each.transaction, each.remembered, self._idempotency_days)
             for id_, fence in sorted((each.transaction.id, each.transaction.fence) for each in ordered):
                 send(QUERIES, "release", {"id": id_, "fence": fence})
 

@@ -52,6 +52,8 @@ WITH flags AS (
     DELETE FROM lakeward.flags WHERE dataset_id = :dataset_id
 ), rules AS (
     DELETE FROM lakeward.ignore_rules WHERE dataset_id = :dataset_id
+), keys AS (
+    DELETE FROM lakeward.idempotency_keys WHERE dataset_id = :dataset_id
 ), kept AS (
     DELETE FROM lakeward.kept_versions WHERE dataset_id = :dataset_id
 ), names AS (

@@ -214,6 +214,32 @@ class Fed:
 
 
 @dataclass(frozen=True)
+class Remembered:
+    """A request that was given a key, and what came of it; see `idempotency`.
+
+    Args:
+        key: the key.
+        verb, writer: how the request wrote, and for which named place in the product.
+        rows: the digest of its rows, in the columns that its verb takes: their number, high and low half.
+        result: what its caller was told, as JSON.
+    """
+
+    key: str
+    verb: str
+    writer: str
+    rows: tuple[int, int, int]
+    result: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Idle:
+    """A transaction that had nothing to write. It ends as such, and its key is remembered nevertheless."""
+
+    transaction: OpenTransaction
+    remembered: Remembered
+
+
+@dataclass(frozen=True)
 class Decision:
     """What decide makes of an open transaction, all at once with those of the other outputs of its build."""
 
@@ -243,6 +269,8 @@ class Decision:
     """The dataset's route from then on; None: it stays as it is. Its epoch is one more, whatever this one says."""
     fed: Fed | None = None
     """The table of a source that its rows are from."""
+    remembered: Remembered | None = None
+    """The key that its request was given, with what came of it."""
 
 
 @dataclass(frozen=True)

@@ -279,7 +279,14 @@ class Storage:
     # Writing ---------------------------------------------------------------------------------------------------------
 
     def write(
-        self, dataset: DatasetRecord, rows: object, *, verb: str, writer: str, allow_empty: bool = False
+        self,
+        dataset: DatasetRecord,
+        rows: object,
+        *,
+        verb: str,
+        writer: str,
+        allow_empty: bool = False,
+        idempotency_key: str | None = None,
     ) -> WriteResult:
         """Write rows to one dataset, atomically.
 
@@ -289,13 +296,16 @@ class Storage:
             verb: the name of one of `VERBS`.
             writer: the named place in the product that writes.
             allow_empty: lets `replace` and `mirror` take zero rows.
+            idempotency_key: see `Output`.
 
         Raises:
             DataError: the rows are refused; nothing was written.
+            KeyReused: the key stands for another request.
             ConflictError: somebody else holds or changed the dataset; nothing was written.
         """
         taken = verb_named(verb).input_schema(dataset.schema)
-        output = Output(dataset, verb, lambda: to_reader(rows, taken, dataset=dataset.name), allow_empty=allow_empty)
+        opened = partial(to_reader, rows, taken, dataset=dataset.name)
+        output = Output(dataset, verb, opened, allow_empty=allow_empty, idempotency_key=idempotency_key)
         return self.build([output], writer=writer).transactions[0]
 
     def build(self, outputs: Sequence[Output], *, writer: str, pipeline: str | None = None) -> BuildResult:

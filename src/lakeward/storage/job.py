@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from lakeward.control.deciding import ROWLESS_KINDS
-from lakeward.control.records import ArmVersion, Counts, Decision, Mirrored, OpenTransaction
+from lakeward.control.records import ArmVersion, Counts, Decision, Idle, Mirrored, OpenTransaction, Remembered
 from lakeward.storage.arm import Delta, NothingToWrite, Prepared
 from lakeward.storage.requests import Output, WriteResult
+from lakeward.storage.running_digest import RunningDigest
 from lakeward.storage.table import TableRef
 from lakeward.storage.verbs import VERBS
 from lakeward.types.digest import EMPTY, Digest
@@ -32,6 +33,8 @@ class Job:
     transaction: OpenTransaction
     table: TableRef
     batches: Stream | None = None
+    asked: RunningDigest | None = None
+    """That of the request's rows; only of a request with a key."""
     prepared: Prepared | None = None
     nothing: NothingToWrite = field(default_factory=NothingToWrite)
     """What became of the input's rows where nothing is prepared."""
@@ -127,7 +130,24 @@ def decision_of(job: Job, prepared: Prepared) -> Decision:
         mirror_error=job.mirror_error,
         mismatch=job.mismatch,
         fed=job.output.fed() if job.output.fed is not None else None,
+        remembered=remembered(job),
     )
+
+
+def idle_of(job: Job) -> Idle | None:
+    """Return what is remembered of a request that had nothing to write; None: it has something to write, or no key."""
+    kept = remembered(job) if job.prepared is None else None
+    return Idle(job.transaction, kept) if kept is not None else None
+
+
+def remembered(job: Job) -> Remembered | None:
+    """Return what is to be remembered of the request, once it is known what came of it; None: it has no key."""
+    if job.output.idempotency_key is None or job.asked is None:
+        return None
+    transaction, result = job.transaction, result_of(job).to_json()
+    rows = job.asked.digest
+    digest = (rows.count, rows.high, rows.low)
+    return Remembered(job.output.idempotency_key, transaction.verb, transaction.writer, digest, result)
 
 
 def result_of(job: Job) -> WriteResult:

@@ -21,6 +21,7 @@ from dataclasses import replace
 from lakeward.clock import Clock, Faults, Ids
 from lakeward.control.deciding import lease_lost
 from lakeward.control.divergence import Compaction, Divergence
+from lakeward.control.idempotency import IdempotencyKeys
 from lakeward.control.leases import Heartbeat
 from lakeward.control.ledger import Ledger
 from lakeward.control.metrics import Metrics
@@ -35,18 +36,19 @@ from lakeward.errors import (
     EmptyReplace,
     LakewardError,
     LeaseLost,
-    OutcomeUnknown,
     StorageError,
     UsageError,
 )
 from lakeward.storage.arm import Delta, NothingToWrite, StorageArm, WriteTask
 from lakeward.storage.duck import Duck
 from lakeward.storage.identifying import identify_first
-from lakeward.storage.job import Job, clears, decision_of, digest_of, place_of, result_of, still, unless_empty
+from lakeward.storage.job import Job, clears, decision_of, digest_of, idle_of, place_of, result_of, still, unless_empty
 from lakeward.storage.mirror_step import MirrorStep
 from lakeward.storage.mirroring import Mirroring, other_arm_task
+from lakeward.storage.outcome import outcome_of
 from lakeward.storage.proving import not_compared
 from lakeward.storage.recovery import Recovery
+from lakeward.storage.repeats import Repeats
 from lakeward.storage.requests import Brought, BuildResult, Output, PreparedVersion
 from lakeward.storage.running_digest import RunningDigest
 from lakeward.storage.table import table_ref
@@ -81,9 +83,6 @@ the Iceberg arm."""
 COMMITTED_FROM = "decide:committed"
 """From this point on a write stands, whatever happens; before it, nothing of it is ever seen."""
 
-DECIDE_LOOKS = 5
-"""How often the ledger is asked what became of a decide whose answer was lost."""
-
 
 class WriteProtocol:
     """Runs builds against the ledger and the arms."""
@@ -114,6 +113,7 @@ class WriteProtocol:
         self._clock = clock
         self._ids = ids
         self._faults = faults
+        self._repeats = Repeats(IdempotencyKeys(ledger.database), duck)
 
     def run(
         self,
@@ -137,6 +137,11 @@ class WriteProtocol:
         for one, next_one in itertools.pairwise(ordered):
             if one.dataset.id == next_one.dataset.id:
                 raise UsageError(f"dataset {one.dataset.name} is written twice by one build", dataset=one.dataset.name)
+        self._repeats.check(ordered)
+        # Before anything else: what is there already waits for nobody.
+        repeated = self._repeats.of(ordered, writer, pipeline)
+        if repeated is not None:
+            return repeated
         identify_first(self._tree, self.run, ordered, writer)
         build_id = self._ids.new()
         jobs: list[Job] = []
@@ -152,19 +157,10 @@ class WriteProtocol:
                     table = replace(table_ref(output.dataset), identifier=transaction.identifier)
                     jobs.append(Job(output, transaction, table))
                     self._faults.at("intent:opened")
-                for job in jobs:
-                    if job.output.opened is not None:
-                        job.output.opened(job.transaction)
-                for job in jobs:
-                    self._compute(job)
-                    self._prepare(job, heartbeat)
-                    if job.prepared is None:
-                        job.prepared = still(job)
-                for job in jobs:
-                    self._audit(job)
-                for job in jobs:
-                    self._mirror(job, heartbeat)
-                self._decide([job for job in jobs if job.prepared is not None])
+                # Once more, now that nobody else can write: of two with one key at once, one has written by now.
+                repeated = self._repeats.of(ordered, writer, pipeline)
+                if repeated is None:
+                    self._steps(jobs, heartbeat)
             except BaseException as error:
                 if isinstance(error, ConflictError):
                     self._metrics.add("lakeward_writes_refused_total", error=type(error).__name__)
@@ -176,7 +172,23 @@ class WriteProtocol:
                 self._abort(job, NOTHING_TO_WRITE)
             elif job.publishes:
                 self._publish(job)
-        return BuildResult(build_id, pipeline, tuple(result_of(job) for job in jobs))
+        return repeated or BuildResult(build_id, pipeline, tuple(result_of(job) for job in jobs))
+
+    def _steps(self, jobs: Sequence[Job], heartbeat: Heartbeat) -> None:
+        """Compute, prepare, audit and decide what is open."""
+        for job in jobs:
+            if job.output.opened is not None:
+                job.output.opened(job.transaction)
+        for job in jobs:
+            self._compute(job)
+            self._prepare(job, heartbeat)
+            if job.prepared is None:
+                job.prepared = still(job)
+        for job in jobs:
+            self._audit(job)
+        for job in jobs:
+            self._mirror(job, heartbeat)
+        self._decide(jobs)
 
     def _intent(
         self,
@@ -208,7 +220,8 @@ class WriteProtocol:
         if job.output.bring is not None:
             return
         self._faults.at("compute")
-        job.batches = unless_empty(job.output.rows())
+        rows, job.asked = self._repeats.over(job.output, job.output.rows())
+        job.batches = unless_empty(rows)
         if job.batches.empty and clears(job.transaction.verb) and not job.output.allow_empty:
             raise EmptyReplace(
                 f"dataset {job.transaction.dataset}: {job.transaction.verb} by zero rows would empty it",
@@ -240,8 +253,10 @@ class WriteProtocol:
         task = WriteTask(job.table, transaction, transaction.arm_parent, check, compacted, adopts, policy)
         batches, running = job.batches.reader, None
         if transaction.verb == "append" and transaction.parent_digest is not None:
-            running = RunningDigest(self._duck, job.table.schema)
-            batches = running.over(batches)
+            running = job.asked
+            if running is None:
+                running = RunningDigest(self._duck, job.table.schema)
+                batches = running.over(batches)
         try:
             prepared = self._arms[transaction.arm].prepare(task, batches)
         except (ConflictError, StorageError, ControlError) as error:
@@ -307,34 +322,17 @@ class WriteProtocol:
     def _decide(self, jobs: Sequence[Job]) -> None:
         self._faults.at("decide")
         decisions = [decision_of(job, job.prepared) for job in jobs if job.prepared is not None]
-        if not decisions:
+        idle = [each for each in map(idle_of, jobs) if each is not None]
+        if not decisions and not idle:
             return
         try:
-            self._ledger.decide(decisions)
+            self._ledger.decide(decisions, idle)
         except DatabaseUnavailable:
             # The answer was lost, not the decision. One row tells it for the whole build; while nothing can be asked,
             # nothing may be removed.
-            if self._outcome(decisions[0].transaction) != "committed":
+            if not decisions or outcome_of(decisions[0].transaction, self._ledger, self._clock) != "committed":
                 raise
         self._faults.at("decide:committed")
-
-    def _outcome(self, transaction: OpenTransaction) -> str:
-        for look in range(DECIDE_LOOKS):
-            try:
-                return self._ledger.status(transaction)
-            except DatabaseUnavailable as error:
-                if look == DECIDE_LOOKS - 1:
-                    raise OutcomeUnknown(
-                        f"Postgres went away while version {transaction.version} of dataset {transaction.dataset} was "
-                        "decided",
-                        safe="it is committed as a whole or not at all, and the ledger knows which",
-                        next_step="when Postgres is back: `lakeward ledger recover`, then `lakeward dataset history "
-                        f"{transaction.dataset}`",
-                        dataset=transaction.dataset,
-                        version=transaction.version,
-                    ) from error
-                self._clock.sleep(0.2 * 2**look)
-        raise AssertionError("unreachable")
 
     def _publish(self, job: Job) -> None:
         self._faults.at("publish")

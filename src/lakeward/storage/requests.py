@@ -79,7 +79,7 @@ class Output:
         dataset: which one.
         verb: how: the name of a `Verb`.
         rows: opens the stream of what the verb takes (`Verb.input_schema`) in its Arrow schema; called once, when it is
-            prepared.
+            prepared, or compared with the rows of the first request with its key.
         allow_empty: lets `replace` and `mirror` take zero rows.
         windows: per source dataset id, the versions that `rows` reads.
         fingerprint: what the pipeline that writes it means; None: no pipeline does.
@@ -90,6 +90,8 @@ class Output:
         policy: what is to be rewritten; only for a compaction.
         fed: says what `rows` read outside the workspace, once they are read; recorded with them.
         author: the person who edited the rows, for the audit log; None: no person did.
+        idempotency_key: names the request: one that is repeated with its key changes nothing, and gets the first one's
+            result. Either every output of a build has one, or none.
         bring: prepares a version of another arm, instead of `rows`; only for a transaction that makes no version.
     """
 
@@ -107,6 +109,7 @@ class Output:
     author: str | None = None
     bring: Callable[[WriteTask], Brought] | None = None
     fed: Callable[[], Fed] | None = None
+    idempotency_key: str | None = None
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,8 @@ class WriteResult:
 
     Every row of the input is counted once: `rows_in = rows_added + rows_updated + rows_unchanged + rows_skipped`, and
     for `changes` and `delete`, whose input asks for deletions, `+ rows_deleted`. Where there was nothing to write,
-    `version` is the version that the dataset had before, and `committed` is False.
+    `version` is the version that the dataset had before, and `committed` is False. `repeated` says that it is the
+    result of an earlier request with the same idempotency key: nothing was written this time.
     """
 
     dataset: str
@@ -145,6 +149,7 @@ class WriteResult:
     row_count: int
     committed: bool
     build_id: uuid.UUID | None
+    repeated: bool = field(default=False, compare=False)
 
     @classmethod
     def nothing(

@@ -3,63 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from lakeward.control.db import Database
 from lakeward.control.expectation_results import ExpectationResults, JudgedVersion
 from lakeward.control.history import History
-from lakeward.control.ledger import Ledger
 from lakeward.control.records import Transaction
-from lakeward.control.retention import Retention
-from lakeward.control.table_places import TablePlaces
-from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.storage.facade import Storage
-from lakeward.storage.foreign import Foreign, ForeignState, Restored
+from lakeward.control.tree import DatasetRecord
+from lakeward.storage.foreign import ForeignState, Restored
 from lakeward.storage.parity import Parity
-from lakeward.storage.replication import Replication
 from lakeward.storage.requests import ChangesRequest, ReadRequest, WriteResult
 from lakeward.types.digest import Digest
 from lakeward.types.schema import Schema
 from lakeward.wiring.actor import actor
 from lakeward.wiring.counted_batches import Progress as FileProgress
 from lakeward.wiring.editing import Editor
-from lakeward.wiring.exporting import Exporting, ExportResult
+from lakeward.wiring.exporting import ExportResult
 from lakeward.wiring.overview import DatasetStatus, dataset_status
-from lakeward.wiring.parts import Parts
-
-
-@dataclass(frozen=True)
-class Rooms:
-    """The parts of a workspace that its datasets use."""
-
-    database: Database
-    tree: Tree
-    ledger: Ledger
-    storage: Storage
-    replication: Replication
-    foreign: Foreign
-    retention: Retention
-    exporting: Exporting
-    places: TablePlaces
-
-    @classmethod
-    def of(cls, parts: Parts) -> Rooms:
-        """Take them from those of a workspace."""
-        return cls(
-            parts.database,
-            parts.tree,
-            parts.ledger,
-            parts.storage,
-            parts.replication,
-            parts.foreign,
-            parts.retention,
-            Exporting(parts.storage),
-            parts.moves.places,
-        )
+from lakeward.wiring.rooms import Rooms
 
 
 class Dataset:
@@ -97,7 +60,9 @@ class Dataset:
         """The number of rows at the newest version, from the ledger."""
         return self.record.row_count
 
-    def write(self, rows: object, mode: str = "append", allow_empty: bool = False) -> WriteResult:
+    def write(
+        self, rows: object, mode: str = "append", allow_empty: bool = False, idempotency_key: str | None = None
+    ) -> WriteResult:
         """Write rows, atomically: all of them become visible at once, or none.
 
         Args:
@@ -108,6 +73,8 @@ class Dataset:
                 rows that are not among these), `changes` (each row says by its column `__op` whether it is an `insert`,
                 `update` or `delete`) and `delete` (the key columns of rows that are to go).
             allow_empty: lets `replace` and `mirror` take zero rows. Otherwise no rows: nothing is committed.
+            idempotency_key: names the request, by 1 to 200 characters. Where it is repeated with its key, within
+                `ledger.idempotency_days`, nothing is written: it gets the result of the first one, with `repeated`.
 
         Returns:
             The version and the counts of rows; `rows_in = added + updated + unchanged + skipped`, for `changes` and
@@ -118,6 +85,7 @@ class Dataset:
             ValueRefused: a value can't be stored without loss; names its row, column and key. Nothing was written.
             ColumnMismatch: the columns are not the dataset's. Nothing was written.
             ConflictError: somebody else holds or changed the dataset. Nothing was written.
+            KeyReused: the key came with another mode or other rows before. Nothing was written.
 
         Example:
             >>> orders.write([{"id": 1, "note": "first"}, {"id": 2, "note": None}]).row_count
@@ -125,7 +93,14 @@ class Dataset:
             >>> orders.write([{"id": 2, "note": "second"}, {"id": 3, "note": None}], mode="upsert").rows_updated
             1
         """
-        return self._rooms.storage.write(self._known, rows, verb=mode, writer="ingest.api", allow_empty=allow_empty)
+        return self._rooms.storage.write(
+            self._known,
+            rows,
+            verb=mode,
+            writer="ingest.api",
+            allow_empty=allow_empty,
+            idempotency_key=idempotency_key,
+        )
 
     def read(
         self,

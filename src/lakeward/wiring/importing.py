@@ -46,6 +46,7 @@ class ImportRequest:
         format: its name; None: by the ends of the files' names.
         options: how the files are written, by the names of its format's own options. For CSV: `CsvOptions`.
         allow_empty: lets `replace` and `mirror` take zero rows.
+        idempotency_key: names the request: an import that is repeated with its key writes nothing.
     """
 
     dataset: str
@@ -58,6 +59,7 @@ class ImportRequest:
     format: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     allow_empty: bool = False
+    idempotency_key: str | None = None
 
     @property
     def patterns(self) -> list[str]:
@@ -76,6 +78,7 @@ class ImportHow(TypedDict, total=False):
     format: str | None
     options: Mapping[str, Any]
     allow_empty: bool
+    idempotency_key: str | None
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class ImportResult:
     """What an import did; `rows_read` and `rows_written` are equal: no row of a file is lost on the way.
 
     What became of them: `rows_written = rows_added + rows_updated + rows_unchanged + rows_skipped`, for `changes` and
-    `delete` `+ rows_deleted`.
+    `delete` `+ rows_deleted`. `repeated` says that an earlier import with the same idempotency key wrote them.
     """
 
     dataset: str
@@ -127,6 +130,7 @@ class ImportResult:
     version: int
     row_count: int
     committed: bool
+    repeated: bool = False
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
@@ -205,6 +209,7 @@ class Importing:
                 verb=request.mode,
                 writer=WRITER,
                 allow_empty=request.allow_empty,
+                idempotency_key=request.idempotency_key,
             )
         except Exception as error:
             # On its way through other libraries an error of the file may have kept only its text.
@@ -236,6 +241,7 @@ class Importing:
             version=written.version,
             row_count=written.row_count,
             committed=written.committed,
+            repeated=written.repeated,
         )
 
     def _mode(self) -> str:

@@ -19,6 +19,7 @@ from lakeward.control.flags.cache import FlagCache
 from lakeward.control.flags.listener import FlagListener
 from lakeward.control.flags.store import FlagTable
 from lakeward.control.flips import Flips
+from lakeward.control.idempotency import IdempotencyKeys
 from lakeward.control.ignore_rules import IgnoreRules
 from lakeward.control.ledger import Ledger
 from lakeward.control.metrics import Metrics
@@ -65,6 +66,7 @@ from lakeward.wiring.places import expanded, prepared_home, scratch_below, wareh
 from lakeward.wiring.settings import (
     SETTINGS_FILE,
     ComputeSection,
+    LedgerSection,
     LoadedSettings,
     Settings,
     ShadowSection,
@@ -173,7 +175,7 @@ def _assemble(
     database = _database(settings, home, undo)
     migrate(database)
     tree = Tree(database)
-    ledger = Ledger(database, lease_seconds=settings.ledger.lease_seconds)
+    ledger = _ledger(settings.ledger, database)
     slots = Slots(database, ledger, clock, timeout_seconds=settings.ledger.lock_timeout_seconds)
     counting = _counting(database, undo)
     metrics = counting.metrics
@@ -221,7 +223,7 @@ def _assemble(
         foreign=Foreign(tree, ledger, made, protocol, recovery),
         recovery=recovery,
         retention=retention,
-        upkeep=Upkeep(tree, maintenance, models, Counters(database), scratch, purging),
+        upkeep=Upkeep(tree, maintenance, models, Counters(database), scratch, purging, IdempotencyKeys(database)),
         pipelines=pipelines,
         names=tree_rooms(tree, ledger, slots, recovery, pipelines, settings.retention.dropped_days, faults, ids),
         models=models,
@@ -233,6 +235,10 @@ def _assemble(
 
 def _given(arm: type[StorageArm]) -> type[StorageArm]:
     return arm
+
+
+def _ledger(wanted: LedgerSection, database: Database) -> Ledger:
+    return Ledger(database, lease_seconds=wanted.lease_seconds, idempotency_days=wanted.idempotency_days)
 
 
 def _counting(database: Database, undo: ExitStack) -> Counting:

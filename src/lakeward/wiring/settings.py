@@ -37,6 +37,9 @@ class LedgerSection(_Section):
     lock_timeout_seconds: float = Field(
         300.0, ge=0, allow_inf_nan=False, description="how long a writer waits for a dataset, in seconds"
     )
+    idempotency_days: float = Field(
+        7.0, ge=0, allow_inf_nan=False, description="for how many days a request's idempotency key is remembered"
+    )
     recover_at_start: bool = Field(
         True, description="whether `lakeward.open` tidies up after processes that died; the command line never does"
     )

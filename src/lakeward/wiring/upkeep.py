@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lakeward.compute.scratch import remove_abandoned
 from lakeward.control.counters import Counters
+from lakeward.control.idempotency import IdempotencyKeys
 from lakeward.control.tree import Tree
 from lakeward.pipelines.models.registry import Models
 from lakeward.storage.leftovers import Leftover
@@ -27,12 +28,21 @@ class Upkeep:
         counters: forgets those of long ago.
         scratch: the directory for what queries spill.
         purging: for what was dropped.
+        keys: those of requests, of which the old ones are forgotten.
     """
 
     def __init__(
-        self, tree: Tree, maintenance: Maintenance, models: Models, counters: Counters, scratch: Path, purging: Purging
+        self,
+        tree: Tree,
+        maintenance: Maintenance,
+        models: Models,
+        counters: Counters,
+        scratch: Path,
+        purging: Purging,
+        keys: IdempotencyKeys,
     ) -> None:
         self._purging = purging
+        self._keys = keys
         self._tree = tree
         self._maintenance = maintenance
         self._models = models
@@ -50,6 +60,13 @@ class Upkeep:
         """
         records = [self._tree.dataset(name) for name in dict.fromkeys(datasets)] if datasets else self._tree.datasets()
         report = self._maintenance.run(records, older_than=older_than, dry_run=dry_run, progress=progress)
+        forgotten = self._keys.forget([record.id for record in records], dry_run=dry_run)
+        what = "idempotency keys whose time is over"
+        report.removed.extend(
+            Leftover(record.name, "key", what, count=forgotten[record.id])
+            for record in records
+            if record.id in forgotten
+        )
         if not datasets:
             self._purging.run(report, older_than, progress)
             aborted = self._models.tidy(dry_run=dry_run)

@@ -30,13 +30,14 @@ from lakeward.types.schema import Schema
 from lakeward.wiring.actor import actor
 from lakeward.wiring.adoption import Adoption
 from lakeward.wiring.counted_batches import Progress as FileProgress
-from lakeward.wiring.dataset import Dataset, Rooms
+from lakeward.wiring.dataset import Dataset
 from lakeward.wiring.declaring import Declaration, declare
 from lakeward.wiring.flipping import bulk_flip
 from lakeward.wiring.importing import ImportHow, Importing, ImportPlan, ImportRequest, ImportResult, Paths
 from lakeward.wiring.overview import DatasetStatus, dataset_status
 from lakeward.wiring.parts import Parts
 from lakeward.wiring.pin import Pin, pin
+from lakeward.wiring.rooms import Rooms
 from lakeward.wiring.tree import TreeOfNames
 
 
@@ -65,8 +66,7 @@ class Workspace(TreeOfNames):
         self.retention = parts.retention
         self.upkeep = parts.upkeep
         self.pipelines, self.sources = parts.pipelines, parts.sources
-        self._models = parts.models
-        self._metrics = parts.metrics
+        self._models, self._metrics = parts.models, parts.metrics
         self._importing = Importing(parts.tree, parts.storage, parts.sources.allowed)
         self._rooms = Rooms.of(parts)
         self._close = close

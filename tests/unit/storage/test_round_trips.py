@@ -60,6 +60,15 @@ def test_a_write(ws: lakeward.Workspace, proxy: CountingProxy, arm: str, mode: s
     assert 0 < len(said) <= MOST_OF_A_WRITE, said
 
 
+def test_a_key_is_looked_for_twice(ws: lakeward.Workspace, proxy: CountingProxy) -> None:
+    dataset = ws.create_dataset("main.trips.keyed", {"id": "long"})
+    dataset.write([{"id": 0}])
+    plain = len(trips(proxy, lambda: dataset.write([{"id": 1}])))
+    keys = iter("abc")
+    assert len(trips(proxy, lambda: dataset.write([{"id": 1}], idempotency_key=next(keys)))) <= plain + 2
+    assert len(trips(proxy, lambda: dataset.write([{"id": 1}], idempotency_key="a"))) == 1
+
+
 @pytest.mark.parametrize("arm", ARMS)
 def test_a_build_of_100_rows(ws: lakeward.Workspace, proxy: CountingProxy, tmp_path: Path, arm: str) -> None:
     project = tmp_path / "project"

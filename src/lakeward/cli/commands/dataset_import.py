@@ -32,6 +32,13 @@ EncodingOption = Annotated[
     str | None, typer.Option("--encoding", metavar="NAME", help="CSV: utf-8 (default), utf-16 or latin-1.")
 ]
 
+IdempotencyKeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--idempotency-key", metavar="KEY", help="Names the request: repeated with its key, it writes nothing."
+    ),
+]
+
 
 def register(group: typer.Typer) -> None:
     """Add the command."""
@@ -83,6 +90,7 @@ def import_file(
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Let replace or mirror leave the dataset without rows.")
     ] = False,
+    idempotency_key: IdempotencyKeyOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
     """Import files: all rows of all of them as one version, or none.
@@ -106,6 +114,7 @@ def import_file(
         "format": format,
         "options": csv_options(null, delimiter, encoding, header),
         "allow_empty": allow_empty,
+        "idempotency_key": idempotency_key,
     }
     if dry_run:
         with session.rehearsal() as (workspace, before):
@@ -122,7 +131,9 @@ def import_file(
         became = ", ".join(f"{count:,} {what}" for what, count in _counts(result).items())
     of_files = f" of {counted(len(result.files), 'file')}" if len(result.files) > 1 else ""
     lines.append(f"{counted(result.rows_read, 'row')} read{of_files} = {became}, in {seconds:.1f} s")
-    if result.committed:
+    if result.repeated:
+        lines.append(f"nothing was written now: an import with this key did it before, as version {result.version}")
+    elif result.committed:
         lines.append(f"dataset {result.dataset} is at version {result.version} with {counted(result.row_count, 'row')}")
     else:
         lines.append(f"nothing to write: dataset {result.dataset} stays at version {result.version}")
