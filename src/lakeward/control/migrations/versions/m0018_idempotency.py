@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "m0017"
-down_revision = "m0016"
+revision = "m0018"
+down_revision = "m0017"
 branch_labels = None
 depends_on = None
 
