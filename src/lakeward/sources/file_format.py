@@ -12,6 +12,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from lakeward.errors import ColumnMismatch, SourceFileError
+from lakeward.sources.rejects import Rejects
 from lakeward.sources.source_file import SourceFile, source_file
 from lakeward.types.schema import name_key
 
@@ -53,12 +54,13 @@ class FileFormat(ABC):
         self.file = source_file(file)
 
     @abstractmethod
-    def scan(self, before: FileProfile | None = None) -> FileProfile:
+    def scan(self, before: FileProfile | None = None, rejects: Rejects | None = None) -> FileProfile:
         """Read the file from end to end in bounded memory, and propose a type for each column.
 
         Args:
             before: what was found in files of the same format and options; what is found now is true of them, too. One
                 without columns: several files are scanned, and this is the first with any.
+            rejects: is told the records that can't be read, which are left out; None: the first one ends the scan.
 
         Raises:
             SourceFileError: the file is not what it claims to be.
@@ -66,11 +68,12 @@ class FileFormat(ABC):
         """
 
     @abstractmethod
-    def read(self, types: Mapping[str, str]) -> pa.RecordBatchReader:
+    def read(self, types: Mapping[str, str], rejects: Rejects | None = None) -> pa.RecordBatchReader:
         """Stream the file's rows.
 
         Args:
             types: the logical type text of every column, in the order that the batches shall have.
+            rejects: is told the records that can't be taken, which are left out; None: the first one ends the read.
 
         Raises:
             ColumnMismatch: `types` does not name exactly the file's columns.

@@ -16,12 +16,16 @@ import pyarrow as pa
 from lakeward.errors import LakewardError, SourceFileError, UsageError
 from lakeward.sources.file_format import FileFormat, FileProfile
 from lakeward.sources.file_formats import checked_options, format_for, format_named
+from lakeward.sources.rejects import Rejects
 from lakeward.sources.source_file import FileState, SourceFile, source_file
 from lakeward.types.logical import parse_type
 from lakeward.types.table import arrow_type
 
 Told = Callable[[SourceFile], None]
 """Is told which file comes next."""
+
+RejectsOf = Callable[[SourceFile], Rejects]
+"""Returns what is told the records of a file that can't be taken."""
 
 
 class FileSet:
@@ -52,21 +56,22 @@ class FileSet:
     def __str__(self) -> str:
         return str(self.files[0]) if len(self.files) == 1 else f"{len(self.files):,} files"
 
-    def scan(self, told: Told | None = None) -> FileProfile:
+    def scan(self, told: Told | None = None, rejects: RejectsOf | None = None) -> FileProfile:
         """Read all files from end to end in bounded memory, and propose a type for each column.
 
         Args:
             told: is told which file comes next.
+            rejects: returns what is told the records of a file that can't be read; None: the first ends the scan.
 
         Raises:
             SourceFileError: a file is not what it claims to be, or was changed meanwhile.
             ColumnMismatch: a file has other columns than those before it.
         """
         if len(self.files) == 1:
-            return self._scan(self.files[0], None, told)
+            return self._scan(self.files[0], None, told, rejects)
         profile = FileProfile({}, 0)
         for file in self.files:
-            profile = self._scan(file, profile, told)
+            profile = self._scan(file, profile, told, rejects)
         if not profile.columns:
             raise SourceFileError(
                 f"no column is known of any of {self}",
@@ -75,12 +80,15 @@ class FileSet:
             )
         return profile
 
-    def read(self, types: Mapping[str, str], told: Told | None = None) -> pa.RecordBatchReader:
+    def read(
+        self, types: Mapping[str, str], told: Told | None = None, rejects: RejectsOf | None = None
+    ) -> pa.RecordBatchReader:
         """Stream the rows of all files.
 
         Args:
             types: the logical type text of every column, in the order that the batches shall have.
             told: is told which file comes next.
+            rejects: returns what is told the records of a file that can't be taken; None: the first ends the read.
 
         Raises:
             ColumnMismatch: a file has not exactly these columns.
@@ -91,7 +99,7 @@ class FileSet:
         readers: list[tuple[SourceFile, FileState, pa.RecordBatchReader]] = []
         for file in self.files:
             with steady(file, self._states.get(file)) as state:
-                readers.append((file, state, self.opened(file).read(types)))
+                readers.append((file, state, self.opened(file).read(types, rejects(file) if rejects else None)))
         schema = pa.schema([pa.field(name, arrow_type(parse_type(text))) for name, text in types.items()])
         return pa.RecordBatchReader.from_batches(schema, _batches(readers, told))
 
@@ -99,12 +107,14 @@ class FileSet:
         """Return one of the files in the format."""
         return self.format(file, self._options)
 
-    def _scan(self, file: SourceFile, before: FileProfile | None, told: Told | None) -> FileProfile:
+    def _scan(
+        self, file: SourceFile, before: FileProfile | None, told: Told | None, rejects: RejectsOf | None
+    ) -> FileProfile:
         if told is not None:
             told(file)
         with steady(file) as state:
             self._states[file] = state
-            return self.opened(file).scan(before)
+            return self.opened(file).scan(before, rejects(file) if rejects else None)
 
 
 def common_format(files: Sequence[SourceFile]) -> type[FileFormat]:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakeward.errors import SchemaError, SourceFileError
 from lakeward.sources.file_format import OTHERS, FileFormat, FileProfile, check_columns
 from lakeward.sources.formats.csv_export import write_csv
 from lakeward.sources.formats.csv_inference import TypeInference
 from lakeward.sources.formats.csv_options import CsvOptions
-from lakeward.sources.formats.csv_records import BLOCK_BYTES, Block, RecordReader
+from lakeward.sources.formats.csv_records import BLOCK_BYTES, RecordReader
+from lakeward.sources.formats.csv_sieve import Block
 from lakeward.sources.formats.nested_text import is_nested, parse_nested
 from lakeward.sources.formats.packed_file import with_packings
 from lakeward.sources.formats.scanned_file import ScannedFile
-from lakeward.sources.formats.text_values import Unconvertible, has_text_form, parse_text
+from lakeward.sources.formats.text_values import Unconvertible, has_text_form, parse_text, refusal
+from lakeward.sources.rejects import Rejects, misfits
 from lakeward.sources.source_file import SourceFile
 from lakeward.types.logical import LogicalType, parse_type
 from lakeward.types.table import arrow_type
@@ -71,25 +74,27 @@ class CsvFile(FileFormat):
         self._block_bytes = block_bytes
         self._scanned = ScannedFile(self.file)
 
-    def scan(self, before: FileProfile | None = None) -> CsvProfile:
+    def scan(self, before: FileProfile | None = None, rejects: Rejects | None = None) -> CsvProfile:
         """Read the whole file once and propose a type for each column, from every value.
 
         Args:
             before: what was found in files that come before it.
+            rejects: is told the records that can't be read, which are left out; None: the first one ends the scan.
 
         Raises:
             SourceFileError: the file is not what it claims to be, with the physical line.
             ColumnMismatch: it has not the columns of those before it.
         """
         state = self._scanned.state()
-        with self._records() as records:
+        with self._records(rejects) as records:
             inferred = {name: TypeInference() for name in records.names}
             if before is not None and before.columns:
                 check_columns(records.names, before.columns, self.file, OTHERS)
                 inferred = before.found
             rows = 0
             for block in records.blocks():
-                for name, values in zip(records.names, records.columns(block), strict=True):
+                block, texts = records.taken(block)
+                for name, values in zip(records.names, texts, strict=True):
                     inferred[name].add(values)
                 rows += block.rows
             columns = {name: inference.type_text for name, inference in inferred.items()}
@@ -97,11 +102,12 @@ class CsvFile(FileFormat):
         self._scanned.remember(state, rows)
         return profile
 
-    def read(self, types: Mapping[str, str]) -> pa.RecordBatchReader:
+    def read(self, types: Mapping[str, str], rejects: Rejects | None = None) -> pa.RecordBatchReader:
         """Stream the rows as batches of the given types.
 
         Args:
             types: the logical type text of every column, in the order that the batches shall have.
+            rejects: is told the records that can't be taken, which are left out; None: the first one ends the read.
 
         Raises:
             ColumnMismatch: `types` does not name exactly the file's columns.
@@ -113,31 +119,54 @@ class CsvFile(FileFormat):
         for name, type_ in logical.items():
             if not has_text_form(type_) and not self._nested:
                 raise SchemaError(f"column {name!r}: CSV has no form for type {type_}", column=name, type=str(type_))
-        with self._records() as records:
+        with self._records(rejects) as records:
             check_columns(records.names, types, self.file)
         self._scanned.check_state()
         schema = pa.schema([pa.field(name, arrow_type(type_)) for name, type_ in logical.items()])
-        return pa.RecordBatchReader.from_batches(schema, self._batches(logical, schema))
+        return pa.RecordBatchReader.from_batches(schema, self._batches(logical, schema, rejects))
 
-    def _batches(self, types: Mapping[str, LogicalType], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, types: Mapping[str, LogicalType], schema: pa.Schema, rejects: Rejects | None
+    ) -> Iterator[pa.RecordBatch]:
         rows = 0
-        with self._records() as records:
+        with self._records(rejects) as records:
             for block in records.blocks():
-                texts = records.columns(block)
-                arrays = []
-                for name, type_ in types.items():
-                    column = records.names.index(name)
-                    try:
-                        parse = parse_nested if is_nested(type_) else parse_text
-                        arrays.append(parse(texts[column], type_))
-                    except Unconvertible as error:
-                        raise self._refused(records, block, column, error) from None
+                block, texts = records.taken(block)
+                arrays, wrong = self._converted(records, block, texts, types)
+                if wrong and records.sieve is not None:
+                    arrays = _without(arrays, wrong)
+                    for row, text, line in records.sieve.records(block, wrong):
+                        records.sieve.reject_value(text, line, *wrong[row])
                 rows += block.rows
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
         self._scanned.check_rows(rows)
 
-    def _records(self) -> RecordReader:
-        return RecordReader(self.file, self._options, self._block_bytes)
+    def _converted(
+        self, records: RecordReader, block: Block, texts: Sequence[pa.Array], types: Mapping[str, LogicalType]
+    ) -> tuple[list[pa.Array], dict[int, tuple[int, str]]]:
+        """Return the typed columns, and by row the column and reason of what does not fit, which is null there.
+
+        Raises:
+            SourceFileError: a value does not fit, and none may be left out.
+        """
+        arrays = []
+        wrong: dict[int, tuple[int, str]] = {}
+        for name, type_ in types.items():
+            column = records.names.index(name)
+            parse = parse_nested if is_nested(type_) else parse_text
+            try:
+                arrays.append(parse(texts[column], type_))
+            except Unconvertible as error:
+                if records.sieve is None:
+                    raise self._refused(records, block, column, error) from None
+                found = _unfit(texts[column], type_)
+                for row, reason in found.items():
+                    wrong.setdefault(row, (column, reason))
+                arrays.append(parse(_nulled(texts[column], found), type_))
+        return arrays, wrong
+
+    def _records(self, rejects: Rejects | None) -> RecordReader:
+        return RecordReader(self.file, self._options, self._block_bytes, rejects)
 
     def _refused(self, records: RecordReader, block: Block, column: int, error: Unconvertible) -> SourceFileError:
         line = records.line_of(block, error.index, column)
@@ -150,3 +179,33 @@ class CsvFile(FileFormat):
             column=name,
             value=error.value,
         )
+
+
+def _unfit(texts: pa.Array, type_: LogicalType) -> dict[int, str]:
+    """Return what is wrong with each value that is not one of the type, by its position."""
+
+    def fault(low: int, high: int) -> str | None:
+        part = texts[low:high]
+        if not is_nested(type_):
+            reason = refusal(part, type_)
+            return None if reason is None else f"{part[0].as_py()!r:.200} {reason}"
+        try:
+            parse_nested(part, type_)
+        except Unconvertible as error:
+            return f"{error.value!r:.200} {error.reason}"
+        return None
+
+    return misfits(len(texts), fault)
+
+
+def _mask(size: int, positions: Collection[int]) -> pa.Array:
+    return pc.is_in(pa.array(range(size)), pa.array(sorted(positions), pa.int64()))
+
+
+def _nulled(texts: pa.Array, positions: Collection[int]) -> pa.Array:
+    return pc.if_else(_mask(len(texts), positions), pa.scalar(None, pa.string()), texts)
+
+
+def _without(arrays: Sequence[pa.Array], positions: Collection[int]) -> list[pa.Array]:
+    kept = pc.invert(_mask(len(arrays[0]), positions))
+    return [array.filter(kept) for array in arrays]

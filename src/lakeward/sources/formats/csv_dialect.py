@@ -36,10 +36,14 @@ class Record:
 
 
 class Malformed(Exception):
-    """The text breaks the grammar at a line (from 1), in the field at `position` (from 0) of its record."""
+    """The text breaks the grammar at a line (from 1), in the field at `position` (from 0) of its record.
 
-    def __init__(self, line: int, position: int, reason: str) -> None:
+    `unclosed`: by a quote that is open where the file ends.
+    """
+
+    def __init__(self, line: int, position: int, reason: str, unclosed: bool = False) -> None:
         super().__init__(reason)
+        self.unclosed = unclosed
         self.line = line
         self.position = position
         self.reason = reason
@@ -54,15 +58,16 @@ class Dialect:
         q, d = re.escape(self.quote), re.escape(self.delimiter)
         # Possessive, so that a field of many megabytes takes no stack and a missing quote no second look.
         self._quoted = re.compile(b"%b[^%b]*+(?:%b%b[^%b]*+)*+%b" % (q, q, q, q, q, q))
+        quoted_text = b"%b[^%b\0]*+(?:%b%b[^%b\0]*+)*+%b" % (q, q, q, q, q, q)
         self._plain = re.compile(b"[^%b\r\n]*+" % d)
-        self._field_pattern = b"(?:%b|[^%b%b\r\n][^%b\r\n]*+|)" % (self._quoted.pattern, q, d, d)
+        self._field_pattern = b"(?:%b|[^%b%b\r\n\0][^%b\r\n\0]*+|)" % (quoted_text, q, d, d)
         self._delimiter_pattern = d
         self._neither_quote_nor_line = bytes(byte for byte in range(256) if byte not in (self.quote[0], _LF))
         self._before_quote = pa.array([self.delimiter[0], _LF, self.quote[0]], pa.uint8())
         self._after_quote = pa.array([self.delimiter[0], _LF, self.quote[0], _CR], pa.uint8())
 
-    def walk(self, data: bytes, line: int, final: bool) -> Iterator[Record]:
-        """Yield the records of `data`, which starts on physical line `line`.
+    def walk(self, data: bytes, line: int, final: bool, start: int = 0) -> Iterator[Record]:
+        """Yield the records of `data` from `start` on, which is on physical line `line`.
 
         Args:
             final: the file ends here, so the last record needs no line end; else an incomplete one is left out.
@@ -70,7 +75,7 @@ class Dialect:
         Raises:
             Malformed: the text breaks the grammar.
         """
-        position, size = 0, len(data)
+        position, size = start, len(data)
         while position < size:
             fields: list[Field] = []
             while True:
@@ -99,7 +104,7 @@ class Dialect:
         match = self._quoted.match(data, start)
         if match is None:
             if final:
-                raise Malformed(line, position, "the quote that opens here is never closed")
+                raise Malformed(line, position, "the quote that opens here is never closed", unclosed=True)
             return None, start
         text = data[start + 1 : match.end() - 1].replace(self.quote * 2, self.quote).decode()
         return Field(text, line, quoted=True), match.end()
@@ -116,7 +121,7 @@ class Dialect:
     def record_pattern(self, width: int) -> re.Pattern[bytes]:
         """Return a pattern of one right record of `width` fields with its line end, ten times as fast as the walk.
 
-        It matches only what the walk accepts; where it does not match, the walk tells why.
+        It matches only what the walk accepts, and no NUL; where it does not match, the walk tells why.
         """
         rest = b"(?:%b%b){%d}" % (self._delimiter_pattern, self._field_pattern, width - 1)
         return re.compile(self._field_pattern + rest + b"\r?\n")

@@ -9,7 +9,6 @@ last word. Either way the number of records is counted without the parser, and m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import TracebackType
 
 import pyarrow as pa
@@ -19,21 +18,15 @@ from lakeward.errors import SourceFileError
 from lakeward.sources.file_format import check_names
 from lakeward.sources.formats.csv_dialect import Dialect, Malformed, Record
 from lakeward.sources.formats.csv_options import CsvOptions
+from lakeward.sources.formats.csv_sieve import Block, Sieve
 from lakeward.sources.formats.csv_source import TextSource
+from lakeward.sources.formats.escaped_text import fault_of
+from lakeward.sources.rejects import Rejects
 from lakeward.sources.source_file import SourceFile
 
 BLOCK_BYTES = 4 << 20
 MAX_RECORD_BYTES = 128 << 20
 """A longer record is refused, so that a quote that is never closed does not pull the whole file into memory."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """Whole records: their UTF-8 text, the physical line (from 1) of its start, and how many they are."""
-
-    data: bytes
-    line: int
-    rows: int
 
 
 class RecordReader:
@@ -43,12 +36,15 @@ class RecordReader:
         file: the file.
         options: its dialect.
         block_bytes: how much is read at once.
+        rejects: is told the records that can't be read, which are left out; None: the first one ends the read.
 
     Raises:
         SourceFileError: by the constructor and while iterating: the file breaks the grammar, with the physical line.
     """
 
-    def __init__(self, file: SourceFile, options: CsvOptions, block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(
+        self, file: SourceFile, options: CsvOptions, block_bytes: int = BLOCK_BYTES, rejects: Rejects | None = None
+    ) -> None:
         self.file = file
         self.options = options
         self.lines = 0
@@ -57,10 +53,11 @@ class RecordReader:
         self._block_bytes = block_bytes
         self._pending = b""
         self.names: list[str] = []
-        self._source = TextSource(file, options.encoding)
+        self._source = TextSource(file, options.encoding, escape=rejects is not None)
         try:
             self._read_header()
             self._right_record = self._dialect.record_pattern(len(self.names))
+            self.sieve = None if rejects is None else Sieve(self._dialect, self.names, options.encoding, rejects)
         except SourceFileError:
             self._source.close()
             raise
@@ -79,9 +76,11 @@ class RecordReader:
         while True:
             fresh = self._source.read(size)
             data = self._pending + fresh
-            end, rows = self._whole_records(data)
+            end, block = self._whole_records(data)
             if end:
-                yield self._block(data[:end], rows)
+                self.lines += data.count(b"\n", 0, end)
+                if block.rows:
+                    yield block
                 size = self._block_bytes
             elif fresh:
                 self._refuse_endless(data)
@@ -92,8 +91,24 @@ class RecordReader:
                 break
         if self._pending:
             # The last line has no end of its own, or a quote is open: the walk tells which.
-            _, rows = self._check_records(self._pending, self.lines + 1, final=True)
-            yield self._block(self._pending + b"\n", rows)
+            block = self._read_exactly(self._pending, final=True)[1]
+            self.lines += self._pending.count(b"\n") + (not self._pending.endswith(b"\n"))
+            if block.rows:
+                yield block
+
+    def taken(self, block: Block) -> tuple[Block, list[pa.Array]]:
+        """Return the block's columns, and the block itself, without the records that are left out if any may be.
+
+        Raises:
+            SourceFileError: see `columns`.
+        """
+        try:
+            return block, self.columns(block)
+        except SourceFileError:
+            if self.sieve is None:
+                raise
+            right = self._sifted(self.sieve, block.data, block.line, final=True)[1]
+            return right, self.columns(right)
 
     def columns(self, block: Block) -> list[pa.Array]:
         """Return the block's columns as text; a bare empty field and a bare null marker are null.
@@ -153,6 +168,9 @@ class RecordReader:
             self.names = [f"column{position}" for position in range(1, len(first.fields) + 1)]
             return
         self.names = [field.value for field in first.fields]
+        for name in self.names:
+            if fault := fault_of(name, self.options.encoding):
+                raise SourceFileError(f"{self.file}: the header {fault}", path=str(self.file), line=1)
         check_names(self.names, self.file)
         header, self._pending = self._pending[: first.end], self._pending[first.end :]
         self.lines = header.count(b"\n") + (not header.endswith(b"\n"))
@@ -173,24 +191,33 @@ class RecordReader:
             size = max(size, len(self._pending))
         return None
 
-    def _whole_records(self, data: bytes) -> tuple[int, int]:
-        """Return the length and the number of the complete records at the start of `data`."""
+    def _whole_records(self, data: bytes) -> tuple[int, Block]:
+        """Return the length of the complete records at the start of `data`, and those of them that are taken."""
         if not self._dialect.is_plain(data):
-            return self._check_records(data, self.lines + 1, final=False)
+            return self._read_exactly(data, final=False)
         end = self._dialect.last_line_end(data)
         if self._is_suspicious(data[:end]):
-            return self._check_records(data[:end], self.lines + 1, final=True)
-        return end, self._dialect.count_line_ends(data[:end])
+            return self._read_exactly(data[:end], final=True)
+        return end, Block(data[:end], self.lines + 1, self._dialect.count_line_ends(data[:end]))
 
-    def _block(self, data: bytes, rows: int) -> Block:
-        block = Block(data, self.lines + 1, rows)
-        self.lines += data.count(b"\n")
-        return block
+    def _read_exactly(self, data: bytes, final: bool) -> tuple[int, Block]:
+        line = self.lines + 1
+        if self.sieve is not None:
+            return self._sifted(self.sieve, data, line, final)
+        end, rows = self._check_records(data, line, final)
+        whole = data[:end]
+        return end, Block(whole if whole.endswith(b"\n") else whole + b"\n", line, rows)
+
+    def _sifted(self, sieve: Sieve, data: bytes, line: int, final: bool) -> tuple[int, Block]:
+        try:
+            return sieve.sift(data, line, final)
+        except Malformed as error:
+            raise self._malformed(error) from error
 
     def _is_suspicious(self, data: bytes) -> bool:
         lone_return = data.count(b"\r") != data.count(b"\r\n")
         empty_line = data.startswith((b"\n", b"\r\n")) or b"\n\n" in data or b"\n\r\n" in data
-        return lone_return or (empty_line and len(self.names) > 1)
+        return lone_return or b"\0" in data or (empty_line and len(self.names) > 1)
 
     def _check_records(self, data: bytes, line: int, final: bool) -> tuple[int, int]:
         """Walk the records, refuse one that breaks the grammar or is ragged, and return their length and number."""

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import IO
 
 from lakeward.errors import SourceFileError
+from lakeward.sources.formats.escaped_text import ERRORS, encoded
 from lakeward.sources.formats.packed_file import is_zip, unpacked
 from lakeward.sources.source_file import SourceFile
 
@@ -26,16 +27,18 @@ class TextSource:
         file: the file.
         encoding: `utf-8`, `utf-16` or `latin-1`.
         kind: what the text is, for errors; only CSV may be declared to have another encoding.
+        escape: marks bytes that are not in the encoding, and NULs, as `escaped_text` does; else they are refused.
 
     Raises:
         SourceFileError: by the constructor and by `read`: the file can't be opened or unpacked, its bytes are not in
             the declared encoding (with line and byte), or it holds a NUL.
     """
 
-    def __init__(self, file: SourceFile, encoding: str, kind: str = "CSV") -> None:
+    def __init__(self, file: SourceFile, encoding: str, kind: str = "CSV", escape: bool = False) -> None:
         self.file = file
         self.encoding = encoding
         self._kind = kind
+        self._escape = escape
         self._lines_read = 0
         self._ended = False
         self._opened = ExitStack()
@@ -73,8 +76,8 @@ class TextSource:
                 text = self._decoder.decode(raw, final=self._ended)
             except UnicodeDecodeError as error:
                 raise self._undecodable(error) from error
-            data = text.encode()
-            if b"\0" in data:
+            data = encoded(text) if self._escape else text.encode()
+            if b"\0" in data and not self._escape:
                 raise SourceFileError(
                     f"{self.file}: line {self._line_after(data[: data.index(0)])} holds a NUL byte; "
                     "is it a text file in the declared encoding?",
@@ -128,7 +131,7 @@ class TextSource:
             if bom16 is None:
                 raise self._wrong_encoding("has no UTF-16 byte-order mark", "declare the encoding that it has")
             self._head = self._head[2:]
-            return codecs.getincrementaldecoder(_UTF16_DECODERS[bom16])("strict")
+            return codecs.getincrementaldecoder(_UTF16_DECODERS[bom16])(self._errors)
         if bom16 is not None:
             raise self._wrong_encoding(
                 f"starts with the mark of UTF-16, not {self.encoding}", "declare encoding utf-16"
@@ -137,7 +140,11 @@ class TextSource:
             if self.encoding != "utf-8":
                 raise self._wrong_encoding("starts with the mark of UTF-8, not latin-1", "declare encoding utf-8")
             self._head = self._head[len(_UTF8_BOM) :]
-        return codecs.getincrementaldecoder(self.encoding)("strict")
+        return codecs.getincrementaldecoder(self.encoding)(self._errors)
+
+    @property
+    def _errors(self) -> str:
+        return ERRORS if self._escape else "strict"
 
     def _line_after(self, data: bytes) -> int:
         return self._lines_read + data.count(b"\n") + 1

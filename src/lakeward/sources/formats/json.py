@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,9 +11,12 @@ from lakeward.errors import ColumnMismatch, SourceFileError
 from lakeward.sources.file_format import FileFormat, FileProfile, FormatOptions
 from lakeward.sources.formats.json_inference import JsonInference
 from lakeward.sources.formats.json_records import BLOCK_BYTES, Chunk, json_chunks
+from lakeward.sources.formats.json_sieve import Sieve
+from lakeward.sources.formats.json_sieve import shown as record_shown
 from lakeward.sources.formats.json_values import Unfit, json_array, shown
 from lakeward.sources.formats.packed_file import with_packings
 from lakeward.sources.formats.scanned_file import ScannedFile
+from lakeward.sources.rejects import Rejected, Rejects, misfits
 from lakeward.sources.source_file import SourceFile
 from lakeward.types.logical import LogicalType, parse_type
 from lakeward.types.schema import name_key
@@ -52,13 +55,14 @@ class JsonFile(FileFormat):
         self._block_bytes = block_bytes
         self._scanned = ScannedFile(self.file)
 
-    def scan(self, before: FileProfile | None = None) -> FileProfile:
+    def scan(self, before: FileProfile | None = None, rejects: Rejects | None = None) -> FileProfile:
         """Read the whole file once and propose a type for each column, from every value.
 
         Columns stand in the order in which their keys first come. A file after others may have keys that they have not.
 
         Args:
             before: what was found in files that come before it.
+            rejects: is told the records that can't be read, which are left out; None: the first one ends the scan.
 
         Raises:
             SourceFileError: the file is not what it claims to be, with line and character; a column has values of two
@@ -68,7 +72,7 @@ class JsonFile(FileFormat):
         columns: _Columns = before.found if before is not None and before.columns else _Columns()
         columns.file = self.file
         rows = 0
-        for chunk in self._chunks():
+        for chunk in self._chunks(rejects):
             columns.add(chunk)
             rows += len(chunk.rows)
         self._scanned.remember(state, rows)
@@ -76,12 +80,13 @@ class JsonFile(FileFormat):
             columns.check_known()
         return FileProfile(columns.types(), rows + (before.rows if before is not None else 0), columns)
 
-    def read(self, types: Mapping[str, str]) -> pa.RecordBatchReader:
+    def read(self, types: Mapping[str, str], rejects: Rejects | None = None) -> pa.RecordBatchReader:
         """Stream the rows as batches of the given types.
 
         Args:
             types: the logical type text of every column, in the order that the batches shall have. One that no object
                 has is null in every row.
+            rejects: is told the records that can't be taken, which are left out; None: the first one ends the read.
 
         Raises:
             SchemaError: a type text is wrong.
@@ -93,38 +98,73 @@ class JsonFile(FileFormat):
         self._scanned.state()
         self._scanned.check_state()
         schema = pa.schema([pa.field(name, arrow_type(type_)) for name, type_ in logical.items()])
-        return pa.RecordBatchReader.from_batches(schema, self._batches(logical, schema))
+        return pa.RecordBatchReader.from_batches(schema, self._batches(logical, schema, rejects))
 
-    def _batches(self, types: Mapping[str, LogicalType], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, types: Mapping[str, LogicalType], schema: pa.Schema, rejects: Rejects | None
+    ) -> Iterator[pa.RecordBatch]:
         rows = 0
-        for chunk in self._chunks():
-            self._check_keys(chunk, types)
+        for chunk in self._chunks(rejects):
+            wrong = self._wrong_keys(chunk, types, rejects)
+            columns = {name: [row.get(name) for row in chunk.rows] for name in types}
             arrays = []
             for name, type_ in types.items():
                 try:
-                    arrays.append(json_array([row.get(name) for row in chunk.rows], type_))
+                    arrays.append(json_array(columns[name], type_))
                 except Unfit as error:
-                    raise value_refused(self.file, chunk, name, error) from None
+                    if rejects is None:
+                        raise value_refused(self.file, chunk, name, error) from None
+                    for row, unfit in _unfit(columns[name], type_).items():
+                        wrong.setdefault(row, (f"{name}{unfit.path}", f"{shown(unfit.value)} {unfit.reason}"))
+                        columns[name][row] = None
+                    arrays.append(json_array(columns[name], type_))
             rows += len(chunk.rows)
+            if rejects is not None and wrong:
+                kept = pa.array([row not in wrong for row in range(len(chunk.rows))], pa.bool_())
+                arrays = [array.filter(kept) for array in arrays]
+                for row, (column, reason) in sorted(wrong.items()):
+                    rejects(Rejected(chunk.lines[row], column, reason, record_shown(chunk.texts[row])))
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
         self._scanned.check_rows(rows)
 
-    def _chunks(self) -> Iterator[Chunk]:
-        return json_chunks(self.file, self._block_bytes)
+    def _chunks(self, rejects: Rejects | None) -> Iterator[Chunk]:
+        return json_chunks(self.file, self._block_bytes, Sieve(self.file, rejects) if rejects else None)
 
-    def _check_keys(self, chunk: Chunk, types: Mapping[str, LogicalType]) -> None:
-        known = types.keys()
-        for row, line in zip(chunk.rows, chunk.lines, strict=True):
-            if not row.keys() <= known:
-                unexpected = [name for name in row if name not in known]
+    def _wrong_keys(
+        self, chunk: Chunk, types: Mapping[str, LogicalType], rejects: Rejects | None
+    ) -> dict[int, tuple[str | None, str]]:
+        """Return the rows with a key that `types` has not, and what is wrong.
+
+        Raises:
+            ColumnMismatch: there is one, and none may be left out.
+        """
+        wrong: dict[int, tuple[str | None, str]] = {}
+        for row, (keys, line) in enumerate(zip(chunk.rows, chunk.lines, strict=True)):
+            if keys.keys() <= types.keys():
+                continue
+            unexpected = [name for name in keys if name not in types]
+            has = f"has {', '.join(map(repr, unexpected))}; the declared columns are {', '.join(types)}"
+            wrong[row] = (None, has)
+            if rejects is None:
                 raise ColumnMismatch(
-                    f"{self.file}: line {line} has {', '.join(map(repr, unexpected))}; "
-                    f"the declared columns are {', '.join(types)}",
+                    f"{self.file}: line {line} {has}",
                     path=str(self.file),
                     line=line,
                     missing=[],
                     unexpected=unexpected,
                 )
+        return wrong
+
+
+def _unfit(values: Sequence[object], type_: LogicalType) -> dict[int, Unfit]:
+    def fault(low: int, high: int) -> Unfit | None:
+        try:
+            json_array(values[low:high], type_)
+        except Unfit as error:
+            return error
+        return None
+
+    return misfits(len(values), fault)
 
 
 class _Columns:

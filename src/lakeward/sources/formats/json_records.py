@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
+from typing import Any, ClassVar
 
 from lakeward.errors import SourceFileError
 from lakeward.sources.formats.csv_source import TextSource
@@ -35,16 +35,17 @@ class Number(str):
     __slots__ = ()
 
 
-class _Refused(ValueError):
+class RecordRefused(ValueError):
     """An object is JSON, and not one that can be taken."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some objects, and the physical line (from 1) on which each starts. Numbers are `Number`."""
+    """Some objects, the physical line (from 1) on which each starts, and its text. Numbers are `Number`."""
 
     rows: list[dict[str, Any]]
     lines: list[int]
+    texts: list[str]
 
 
 class _Place(Enum):
@@ -55,19 +56,20 @@ class _Place(Enum):
     END = auto()
 
 
-def json_chunks(file: SourceFile, block_bytes: int = BLOCK_BYTES) -> Iterator[Chunk]:
+def json_chunks(file: SourceFile, block_bytes: int = BLOCK_BYTES, cutter: Cutter | None = None) -> Iterator[Chunk]:
     """Yield the objects of a JSON file in order.
 
     Args:
         file: the file; UTF-8, also packed.
         block_bytes: how much is read at once; memory is bounded by a small multiple of it, and of the longest object.
+        cutter: one that leaves records out; None: the first that is not right is refused.
 
     Raises:
         SourceFileError: not JSON, or another value than an object where one is expected, with line and character
             (from 1); an object has a key twice, or a text that no dataset can hold, with its line.
     """
-    with TextSource(file, "utf-8", kind="JSON") as source:
-        cutter = _Cutter(file)
+    with TextSource(file, "utf-8", kind="JSON", escape=cutter is not None) as source:
+        cutter = cutter or Cutter(file)
         size, data = block_bytes, b"-"
         while data:
             data = source.read(size)
@@ -78,8 +80,14 @@ def json_chunks(file: SourceFile, block_bytes: int = BLOCK_BYTES) -> Iterator[Ch
                 yield chunk
 
 
-class _Cutter:
+class Cutter:
     """Takes the file's text piece by piece, and gives the objects that are complete."""
+
+    LEFT_OUT: ClassVar[dict[str, Any]] = {}
+    """Stands for an object that is there and is not given."""
+
+    keeps_texts: ClassVar[bool] = False
+    """Whether a chunk has the texts of its objects."""
 
     def __init__(self, file: SourceFile) -> None:
         self._file = file
@@ -101,16 +109,19 @@ class _Cutter:
         """Add text, and return the objects that end in it."""
         self._text += text
         self._has_escapes = "\\u" in self._text
-        chunk = Chunk([], [])
+        chunk = Chunk([], [], [])
         while self._at_character():
             if self._take_mark(self._text[self._at]):
                 continue
-            line = self._line
+            line, start = self._line, self._at
             row = self._object(final)
             if row is None:
                 break
-            chunk.rows.append(row)
-            chunk.lines.append(line)
+            if row is not self.LEFT_OUT:
+                chunk.rows.append(row)
+                chunk.lines.append(line)
+                if self.keeps_texts:
+                    chunk.texts.append(self._text[start : self._at])
         if final and self._in_array and self._place is not _Place.END:
             raise self._refused("the file ends inside its array", len(self._text))
         self._drop_taken()
@@ -149,20 +160,24 @@ class _Cutter:
             raise self._refused("an object is expected, one for each row", self._at)
         row: dict[str, Any]
         try:
-            row, end = _DECODER.raw_decode(self._text, self._at)
+            row, end = DECODER.raw_decode(self._text, self._at)
             if self._has_escapes and _SUSPECT.search(self._text, self._at, end):
-                _check_texts(row)
+                check_texts(row)
         except json.JSONDecodeError as error:
-            if not final and _may_go_on(error, len(self._text)):
+            if not final and may_go_on(error, len(self._text)):
                 return None
             raise self._refused(f"it is not JSON: {error.msg}", error.pos) from None
-        except _Refused as error:
+        except RecordRefused as error:
             raise self._refused(str(error), self._at) from None
         except RecursionError:
             raise self._refused("the object is nested too deep", self._at) from None
+        self._took(end)
+        return row
+
+    def _took(self, end: int) -> None:
+        """Take the record that ends there as read."""
         self._move(end)
         self._place, self._last_line = _Place.BEHIND, self._line
-        return row
 
     def _move(self, to: int) -> None:
         self._line += self._text.count("\n", self._at, to)
@@ -183,10 +198,11 @@ class _Cutter:
             path=str(self._file),
             line=line,
             character=character,
+            reason=reason,
         )
 
 
-def _may_go_on(error: json.JSONDecodeError, length: int) -> bool:
+def may_go_on(error: json.JSONDecodeError, length: int) -> bool:
     """Tell whether the text may only have been cut off. A line break ends a text in quotes, so no fault hides there."""
     return error.msg.startswith("Unterminated string") or error.pos >= length - _LONGEST_CUT
 
@@ -196,28 +212,29 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise _Refused(f"the object has the key {twice!r} more than once")
+        raise RecordRefused(f"the object has the key {twice!r} more than once")
     return found
 
 
 def _no_constant(name: str) -> object:
-    raise _Refused(f"the object has {name}, which JSON has not")
+    raise RecordRefused(f"the object has {name}, which JSON has not")
 
 
-_DECODER = json.JSONDecoder(
+DECODER = json.JSONDecoder(
     parse_int=Number, parse_float=Number, parse_constant=_no_constant, object_pairs_hook=_unique, strict=True
 )
 
 
-def _check_texts(row: dict[str, Any]) -> None:
+def check_texts(row: dict[str, Any]) -> None:
+    """Raise `RecordRefused` where a text or key holds a NUL or half a surrogate pair."""
     for name, value in row.items():
         for text in (name, *_texts(value)):
             if "\0" in text:
-                raise _Refused(f"column {name!r} has a NUL character, which no dataset holds")
+                raise RecordRefused(f"column {name!r} has a NUL character, which no dataset holds")
             try:
                 text.encode()
             except UnicodeEncodeError:
-                raise _Refused(f"column {name!r} has half a surrogate pair, which is not a character") from None
+                raise RecordRefused(f"column {name!r} has half a surrogate pair, which is not a character") from None
 
 
 def _texts(value: object) -> list[str]:

@@ -70,6 +70,12 @@ def parse_text(values: pa.Array, type_: str | LogicalType) -> pa.Array:
     return converted
 
 
+def refusal(values: pa.Array, type_: LogicalType) -> str | None:
+    """Return why some text value is not one of the type, of a single value exactly; None: all are."""
+    reason = _refusal(values, _parser(type_))
+    return None if reason is None else f"is not a {type_}{reason}"
+
+
 def has_text_form(type_: LogicalType) -> bool:
     """Tell whether a CSV file can hold the type."""
     return type_.kind not in ("list", "struct")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
 from lakeward.errors import ColumnMismatch, SchemaError, SourceFileError, ValueRefused
 from lakeward.sources.file_format import OTHERS, FileFormat, FileProfile, check_columns, check_names
+from lakeward.sources.rejects import RECORD_CHARACTERS, Rejected, Rejects, misfits
 from lakeward.types.arrow_values import exact
 from lakeward.types.logical import LogicalType, parse_type, simple
 from lakeward.types.nearest import logical_type
@@ -59,12 +62,13 @@ class TypedFile(FileFormat):
         with closing(opened):
             yield opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, "r")
 
-    def scan(self, before: FileProfile | None = None) -> FileProfile:
+    def scan(self, before: FileProfile | None = None, rejects: Rejects | None = None) -> FileProfile:
         """Return the types that the file's schema states, and its row count; rows are read only if it states none.
 
         Args:
             before: what was found in files that come before it. Of int and long, or float and double, the wider one is
                 proposed; other types have to be the same in all of them.
+            rejects: nothing is told to it: a file is damaged as a whole.
 
         Raises:
             SourceFileError: not a file of the format, or a damaged one; a column has a type that no dataset can hold,
@@ -98,7 +102,7 @@ class TypedFile(FileFormat):
             column=name,
         )
 
-    def read(self, types: Mapping[str, str]) -> pa.RecordBatchReader:
+    def read(self, types: Mapping[str, str], rejects: Rejects | None = None) -> pa.RecordBatchReader:
         """Stream the rows as batches of the given types.
 
         A column may be read as another type where no value changes, for instance a decimal without fraction as long;
@@ -106,6 +110,7 @@ class TypedFile(FileFormat):
 
         Args:
             types: the logical type text of every column, in the order that the batches shall have.
+            rejects: is told the rows that can't be taken, which are left out; None: the first one ends the read.
 
         Raises:
             ColumnMismatch: `types` does not name exactly the file's columns.
@@ -117,15 +122,46 @@ class TypedFile(FileFormat):
         with self._opened() as contents:
             check_columns(list(self._types(contents.schema)), types, self.file)
         schema = pa.schema([pa.field(name, arrow_type(type_)) for name, type_ in logical.items()])
-        return pa.RecordBatchReader.from_batches(schema, self._batches(logical, schema))
+        return pa.RecordBatchReader.from_batches(schema, self._batches(logical, schema, rejects))
 
-    def _batches(self, types: Mapping[str, LogicalType], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, types: Mapping[str, LogicalType], schema: pa.Schema, rejects: Rejects | None
+    ) -> Iterator[pa.RecordBatch]:
         rows = 0
         with self._opened() as contents:
             for batch in self._checked(contents):
-                arrays = [self._converted(batch.column(name), name, type_, rows) for name, type_ in types.items()]
+                rows_before = rows
                 rows += batch.num_rows
+                if rejects is not None:
+                    batch = self._sifted(batch, types, rows_before, rejects)
+                arrays = [
+                    self._converted(batch.column(name), name, type_, rows_before) for name, type_ in types.items()
+                ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _sifted(
+        self, batch: pa.RecordBatch, types: Mapping[str, LogicalType], rows_before: int, rejects: Rejects
+    ) -> pa.RecordBatch:
+        """Return the rows that can be taken, and tell the others."""
+        wrong: dict[int, tuple[str, str]] = {}
+        for name, type_ in types.items():
+            found = misfits(batch.num_rows, partial(self._unfit, batch.column(name), name, type_))
+            for row, reason in found.items():
+                wrong.setdefault(row, (name, reason))
+        for row, (name, reason) in sorted(wrong.items()):
+            rejects(Rejected(rows_before + row + 1, name, reason, _text(batch.slice(row, 1))))
+        kept = pa.array([row not in wrong for row in range(batch.num_rows)], pa.bool_()) if wrong else None
+        return batch if kept is None else batch.filter(kept)
+
+    def _unfit(self, values: pa.Array, name: str, type_: LogicalType, low: int, high: int) -> str | None:
+        try:
+            exact(values.slice(low, high - low), type_, Origin(str(self.file), 1, lambda index: {}).column(name))
+        except ValueRefused as error:
+            return f"{error.fields['value']} {error.fields['reason']}"
+        except ColumnMismatch:
+            # No value of the column fits: that is no matter of single rows.
+            return None
+        return None
 
     def _checked(self, contents: Contents) -> Iterator[pa.RecordBatch]:
         rows = 0
@@ -186,3 +222,21 @@ class TypedFile(FileFormat):
         if isinstance(error, OSError) and error.errno is not None and error.strerror:
             what = "can't be read"
         return SourceFileError(f"{self.file}: {what}: {error}", path=str(self.file))
+
+
+def _text(row: pa.RecordBatch) -> str:
+    """Return a row as JSON, shortened."""
+    shown = {name: _shown(values[0]) for name, values in zip(row.schema.names, row.columns, strict=True)}
+    return json.dumps(shown, ensure_ascii=False, default=_plain)[:RECORD_CHARACTERS]
+
+
+def _shown(value: pa.Scalar) -> object:
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        # Python has no such date, or none so exact.
+        return value.cast(pa.string()).as_py()
+
+
+def _plain(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
