@@ -21,7 +21,8 @@ OP, COMMIT, ORDINAL, COMMITTED_AT, UNCHANGED = "__op", "__commit", "__ordinal", 
 """What happened; the transaction's place in commit order; the change's place in the log; when; what was not sent."""
 
 INSERT, UPDATE, DELETE, TRUNCATE = "insert", "update", "delete", "truncate"
-"""What happens to a row, or to all of them. An update that changes the key comes as a delete and an insert."""
+"""What happens to a row, or to all. An update that changes the key comes as a delete and an insert, as all of a table
+without a key do."""
 
 CHANGE_COLUMNS = (
     pa.field(OP, pa.string(), nullable=False),
@@ -40,11 +41,13 @@ class FollowedTable:
         table: as it was discovered.
         types: the logical type's text of every column, in the order that the batches shall have.
         after: changes up to this position are left out, since they are here already.
+        key: the columns by which the reader knows a row again; None: those of the table.
     """
 
     table: SourceTable
     types: Mapping[str, str]
     after: Position
+    key: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,12 @@ class Changes:
     """A part of the log.
 
     Args:
-        rows: by the full name of the table, in the order of the log. Of a `delete`, columns that are not sent are null.
-        upto: what was read so far is whole transactions, up to this position; None: the end of one is still to come,
-            and nothing after the last position may be made visible yet.
+        rows: by the full name of the table, in the order of the log; `COMMIT` and `ORDINAL` together order those of all
+            tables, and come again as they were. Of a `delete`, columns that are not sent are null; a `truncate` has
+            only nulls. An `insert` that has `UNCHANGED` columns is an update that changed the key: their values are
+            those of the row that the `delete` directly before it removes.
+        upto: what was read so far is whole transactions, up to this position; None: the rows are part of one whose end
+            is still to come, and nothing after the last position may be made visible yet.
     """
 
     upto: Position | None
@@ -96,7 +102,7 @@ class ChangeLog(ABC):
         Args:
             options: an instance of the connector's `options`.
             allowed: what may be reached; resolves references, and is asked before anything is opened.
-            label: distinguishes it from logs of others at the source: letters, digits and `_`.
+            label: distinguishes it from logs of others at the source: up to 40 lower-case letters, digits and `_`.
 
         Raises:
             SettingsError: the options can't be meant; the text of a secret is never repeated.
@@ -134,6 +140,14 @@ class ChangeLog(ABC):
             SourceError: the source went away, or somebody else reads; what was not acknowledged will come again.
             SchemaError: a table has not the columns any more that it had, with their names.
             ValueRefused: a value has no form in its column's type, with table, key, column and value.
+        """
+
+    @abstractmethod
+    def reaches(self, position: Position, other: Position) -> bool:
+        """Say whether whoever read up to `position` has read up to `other`, too.
+
+        A table that was added later begins behind what is read of the others: it keeps its own `after` as long as
+        `upto` does not reach that.
         """
 
     @abstractmethod

@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 
 import adbc_driver_manager
 import adbc_driver_postgresql.dbapi
-import psycopg
 import sqlalchemy
 from adbc_driver_manager.dbapi import Connection
 from psycopg import sql
 from pydantic import BaseModel, ConfigDict, Field
 
 from lakeward.control.db import Database, Queries
-from lakeward.errors import ControlError, SettingsError, SourceError
+from lakeward.errors import SettingsError, SourceError
 from lakeward.sources.allowed import Allowed
 from lakeward.sources.connector import (
     NEW,
@@ -28,6 +27,7 @@ from lakeward.sources.connector import (
     TableRead,
 )
 from lakeward.sources.connectors.postgres_changes import STATE, SYSTEM, HorizonPosition, rows_of
+from lakeward.sources.connectors.postgres_errors import PostgresErrors
 from lakeward.sources.connectors.postgres_rows import TableRows
 from lakeward.sources.connectors.postgres_types import PostgresType, Rule, as_text, rule_of
 
@@ -44,6 +44,7 @@ _SESSION = (
     "SET LOCAL extra_float_digits = 1",
     "SET LOCAL bytea_output = 'hex'",
 )
+_MOMENT = sql.SQL("SET TRANSACTION SNAPSHOT {}")
 
 
 class PostgresOptions(BaseModel):
@@ -64,7 +65,8 @@ class PostgresSource(Connector):
     options: ClassVar[type[BaseModel]] = PostgresOptions
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
+        self.errors = PostgresErrors(database)
 
     @classmethod
     def made(cls, options: BaseModel, allowed: Allowed) -> PostgresSource:
@@ -83,23 +85,28 @@ class PostgresSource(Connector):
 
     def discover(self) -> list[SourceTable]:
         """Return tables, views and foreign tables, partitioned tables as one; columns as `postgres_types` has them."""
-        with self._named_errors(), self._database.transaction() as connection:
+        with self.errors.named(), self.database.transaction() as connection:
             server = connection.execute(QUERIES["server"]).one()
             self._check_server(server.version, server.encoding)
             return [_table(row) for row in connection.execute(QUERIES["tables"]).mappings()]
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
-        """Hold a transaction whose reads all see the moment at which it began."""
+    def snapshot(self, exported: str | None = None) -> Iterator[Snapshot]:
+        """Hold a transaction whose reads all see the moment at which it began.
+
+        Args:
+            exported: the name of a snapshot of another session, whose moment it is instead.
+        """
         connection: Connection | None = None
         try:
-            with self._named_errors():
-                connection = adbc_driver_postgresql.dbapi.connect(self._database.libpq_url)
+            with self.errors.named():
+                connection = adbc_driver_postgresql.dbapi.connect(self.database.libpq_url)
                 connection.adbc_connection.set_autocommit(False)
-                for statement in _SESSION:
+                moment = [] if exported is None else [_MOMENT.format(sql.Literal(exported)).as_string()]
+                for statement in (*_SESSION, *moment):
                     with connection.cursor() as cursor:
                         cursor.execute(statement)
-            yield PostgresSnapshot(connection, self._named_errors)
+            yield PostgresSnapshot(connection, self.errors.named)
         finally:
             if connection is not None:
                 with suppress(adbc_driver_manager.Error):
@@ -107,34 +114,15 @@ class PostgresSource(Connector):
 
     def close(self) -> None:
         """Close what `discover` was asked through."""
-        self._database.close()
-
-    @contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        """Give what a driver says without any secret, and without the driver's own error behind it."""
-        try:
-            yield
-        except ControlError as error:
-            raise self._error(error.message) from None
-        except (sqlalchemy.exc.SQLAlchemyError, psycopg.Error, adbc_driver_manager.Error, OSError) as error:
-            cause = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
-            raise self._error(f"PostgreSQL at {self._database.display_url}: {str(cause).strip()}") from None
-
-    def _error(self, text: str) -> SourceError:
-        return SourceError(
-            self._database.redacted(text),
-            safe="nothing was written",
-            next_step="check that it can be reached from here and that the user may read there, then repeat",
-            source=self._database.display_url,
-        )
+        self.database.close()
 
     def _check_server(self, version: int, encoding: str) -> None:
         if version < MINIMUM_SERVER or encoding == "SQL_ASCII":
             what = f"is version {version // 10_000}" if version < MINIMUM_SERVER else "has no encoding (SQL_ASCII)"
             raise SourceError(
-                f"PostgreSQL at {self._database.display_url} {what}; a source is 13 or newer, and knows its encoding",
+                f"PostgreSQL at {self.database.display_url} {what}; a source is 13 or newer, and knows its encoding",
                 safe="nothing was written",
-                source=self._database.display_url,
+                source=self.database.display_url,
             )
 
 

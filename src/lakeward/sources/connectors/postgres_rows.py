@@ -91,17 +91,22 @@ class TableRows:
         _, rule, native = next(each for each in self._rules if each[0] == column)
         names = list(self._target.names)
         key = {name: show(batch.column(names.index(name))[index]) for name in self._table.primary_key if name in names}
-        where = f" ({', '.join(f'{name}={text}' for name, text in key.items())})" if key else ""
-        raise ValueRefused(
-            f"{self._table.full_name}{where}, column {column!r}: {native} {value!r} is no {rule.type}",
-            safe="nothing was written",
-            next_step=f"correct it at the source; or read the column as it is printed there: --text {column} "
-            "--into catalog.schema, for a new dataset",
-            table=self._table.full_name,
-            column=column,
-            key=key,
-            value=value,
-        )
+        raise value_refused(self._table, column, f"{native} {value!r} is no {rule.type}", key, value)
+
+
+def value_refused(table: SourceTable, column: str, why: str, key: Mapping[str, str], value: str) -> ValueRefused:
+    """Return the error of a value that its column's logical type can't hold."""
+    where = f" ({', '.join(f'{name}={text}' for name, text in key.items())})" if key else ""
+    return ValueRefused(
+        f"{table.full_name}{where}, column {column!r}: {why}",
+        safe="nothing was written",
+        next_step=f"correct it at the source; or read the column as it is printed there: --text {column} "
+        "--into catalog.schema, for a new dataset",
+        table=table.full_name,
+        column=column,
+        key=dict(key),
+        value=value,
+    )
 
 
 def _delivered(type_: str) -> pa.DataType:

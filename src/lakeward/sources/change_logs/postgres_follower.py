@@ -1,0 +1,171 @@
+"""Transactions of a stream of messages, as batches of changes by table that are bounded in bytes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lakeward.errors import LakewardError
+from lakeward.sources.change_log import Changes
+from lakeward.sources.change_logs import pgoutput
+from lakeward.sources.change_logs.pgoutput import Begin, Relation
+from lakeward.sources.change_logs.postgres_position import LogPosition
+from lakeward.sources.change_logs.postgres_slot import SlotStream
+from lakeward.sources.change_logs.postgres_table import LoggedTable, Natives
+
+LARGEST = 16 << 20
+"""Bytes of messages after which a batch is handed on."""
+
+
+@dataclass
+class _Gathered:
+    """What is not handed on yet.
+
+    Args:
+        transactions: those that changes were gathered of, in order.
+        end: up to where whole transactions were read.
+        open: whether the end of the last one is still to come.
+        begun: whether a part of that one was handed on.
+        commit: where that one is committed.
+        open_size, size: bytes of its messages, and of those of all.
+    """
+
+    end: int
+    transactions: list[Begin] = field(default_factory=list)
+    open: bool = False
+    begun: bool = False
+    commit: int = 0
+    open_size: int = 0
+    size: int = 0
+
+
+class Follower:
+    """Reads one stream.
+
+    Args:
+        stream: of a slot.
+        start: up to where whole transactions were read before.
+        tables: those that are followed.
+        natives: tells the database's own text of the type of each column.
+        largest: see `LARGEST`.
+    """
+
+    def __init__(
+        self,
+        stream: SlotStream,
+        start: int,
+        tables: Sequence[LoggedTable],
+        natives: Natives,
+        largest: int = LARGEST,
+    ) -> None:
+        self._stream = stream
+        self._tables = {table.oid.to_bytes(4, "big"): table for table in tables}
+        self._names = {table.name: table for table in tables}
+        self._natives = natives
+        self._largest = largest
+        self._gathered = _Gathered(start)
+        self._ordinal = 0
+
+    def changes(self, wait_seconds: float) -> Iterator[Changes]:
+        """Read on, without end.
+
+        Raises:
+            SchemaError: a table has not the columns any more that it had; what was before is handed on first.
+            ValueRefused: a value has no form in its column's type.
+            Unreadable: a message is not one of the protocol.
+        """
+        gathered = self._gathered
+        deadline = time.monotonic() + wait_seconds
+        while True:
+            message = self._stream.read(deadline)
+            due = message is None
+            if message is not None:
+                try:
+                    due = self._gather(message) and time.monotonic() >= deadline
+                except LakewardError:
+                    yield self._whole()
+                    raise
+            if due or gathered.size >= self._largest:
+                if message is None and not gathered.open:
+                    gathered.end = max(gathered.end, self._stream.looked_at)
+                yield self._whole()
+                if gathered.size >= self._largest:
+                    yield self._part()
+                deadline = time.monotonic() + wait_seconds
+
+    def _gather(self, message: bytes) -> bool:
+        """Keep a message, and say whether a transaction ends with it."""
+        tag, gathered = message[0], self._gathered
+        if tag in _ROWS:
+            self._ordinal += 2
+            table = self._tables.get(message[1:5])
+            if table is not None and gathered.commit >= table.after:
+                self._add(table, message)
+        elif tag == pgoutput.BEGIN:
+            self._begin(pgoutput.begin(message))
+        elif tag == pgoutput.COMMIT:
+            gathered.end = pgoutput.commit_end(message)
+            gathered.open, gathered.open_size = False, 0
+            return True
+        elif tag == pgoutput.RELATION:
+            self._describe(pgoutput.relation(message))
+        elif tag == pgoutput.TRUNCATE:
+            self._ordinal += 2
+            for oid in pgoutput.truncated(message):
+                table = self._tables.get(oid.to_bytes(4, "big"))
+                if table is not None and gathered.commit >= table.after:
+                    self._add(table, message)
+        elif tag not in pgoutput.IGNORED:
+            raise pgoutput.Unreadable(f"a message of kind {message[:1]!r}")
+        return False
+
+    def _add(self, table: LoggedTable, message: bytes) -> None:
+        gathered = self._gathered
+        table.add(message, self._ordinal, len(gathered.transactions) - 1, self._natives)
+        gathered.open_size += len(message)
+        gathered.size += len(message)
+
+    def _begin(self, begin: Begin) -> None:
+        gathered = self._gathered
+        gathered.transactions.append(begin)
+        gathered.open, gathered.begun = True, False
+        gathered.commit, gathered.open_size = begin.commit, 0
+        self._ordinal = 0
+
+    def _describe(self, relation: Relation) -> None:
+        table = self._tables.get(relation.oid.to_bytes(4, "big"))
+        if table is None and (table := self._names.get(relation.full_name)) is not None:
+            # Another table of the same name: its first change is refused.
+            self._tables[relation.oid.to_bytes(4, "big")] = table
+        if table is not None:
+            table.relation = relation
+
+    def _whole(self) -> Changes:
+        """Give up what whole transactions changed."""
+        gathered = self._gathered
+        before = len(gathered.transactions) - gathered.open
+        rows = self._taken(before)
+        del gathered.transactions[:before]
+        gathered.size = gathered.open_size
+        return Changes(None if gathered.open and gathered.begun else self._position(gathered.end), rows)
+
+    def _part(self) -> Changes:
+        """Give up what is there of the transaction whose end is still to come."""
+        gathered = self._gathered
+        rows = self._taken(1)
+        gathered.begun = True
+        gathered.size = gathered.open_size = 0
+        return Changes(None, rows)
+
+    def _taken(self, before: int) -> dict[str, pa.RecordBatch]:
+        taken = {each.name: each.take(before, self._gathered.transactions) for each in self._names.values()}
+        return {name: batch for name, batch in taken.items() if batch is not None}
+
+    def _position(self, place: int) -> Mapping[str, object]:
+        return LogPosition(self._stream.server, place).to_json()
+
+
+_ROWS = frozenset((pgoutput.INSERT, pgoutput.UPDATE, pgoutput.DELETE))

@@ -1,0 +1,76 @@
+-- name: server
+-- What decides whether its log can be followed.
+SELECT CAST(current_setting('server_version_num') AS int) AS version, current_setting('server_encoding') AS encoding,
+       current_setting('wal_level') AS wal_level, pg_catalog.pg_is_in_recovery() AS standby,
+       current_setting('max_replication_slots') AS slots,
+       (SELECT count(*) FROM pg_catalog.pg_replication_slots) AS slots_taken,
+       current_user AS "user", pg_catalog.current_database() AS database,
+       (SELECT r.rolsuper OR r.rolreplication FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) AS replicates;
+
+-- name: tables
+-- By name: what each table is, and by what the log tells which of its rows was changed: the key columns of each partition.
+WITH wanted AS (
+    SELECT w.schema, w.name FROM unnest(CAST(:schemas AS text[]), CAST(:names AS text[])) AS w (schema, name)
+), kept AS (
+    SELECT c.oid AS root, coalesce(p.relid, c.oid) AS oid
+    FROM wanted w
+    JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema
+    JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.name
+    LEFT JOIN LATERAL pg_catalog.pg_partition_tree(c.oid) p ON p.isleaf
+    WHERE c.relkind = 'r' OR p.relid IS NOT NULL
+), identities AS (
+    SELECT k.root, c.relname AS name, c.relreplident = 'f' AS whole,
+           (SELECT coalesce(json_agg(a.attname ORDER BY a.attnum), '[]')
+            FROM pg_catalog.pg_index i
+            JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+            WHERE i.indrelid = c.oid AND i.indisvalid
+              AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident END) AS columns
+    FROM kept k JOIN pg_catalog.pg_class c ON c.oid = k.oid
+)
+SELECT n.nspname AS schema, c.relname AS name, CAST(c.oid AS bigint) AS oid,
+       c.relkind IN ('r', 'p') AS is_table, c.relpersistence = 'p' AS logged,
+       c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid) AS inherited,
+       (SELECT coalesce(json_agg(a.attname ORDER BY a.attnum), '[]') FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND a.attgenerated <> '' AND NOT a.attisdropped
+          AND NOT (CAST(a.attgenerated AS text) = 's' AND CAST(current_setting('server_version_num') AS int) >= 180000)
+       ) AS unlogged,
+       (SELECT coalesce(json_agg(json_build_object('name', i.name, 'whole', i.whole, 'columns', i.columns)), '[]')
+        FROM identities i WHERE i.root = c.oid) AS identities,
+       EXISTS (SELECT FROM pg_catalog.pg_publication_rel r JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid
+               WHERE r.prrelid = c.oid AND p.pubname = :publication) AS published
+FROM wanted w
+JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.name;
+
+-- name: publication
+-- What we noted of the slot.
+SELECT pg_catalog.obj_description(oid, 'pg_publication') AS note FROM pg_catalog.pg_publication WHERE pubname = :name;
+
+-- name: published
+SELECT n.nspname AS schema, c.relname AS "table"
+FROM pg_catalog.pg_publication p
+JOIN pg_catalog.pg_publication_rel r ON r.prpubid = p.oid
+JOIN pg_catalog.pg_class c ON c.oid = r.prrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE p.pubname = :name
+ORDER BY n.nspname COLLATE "C", c.relname COLLATE "C";
+
+-- name: slot
+-- A standby has the log up to what it received.
+SELECT s.active, s.wal_status = 'lost' OR s.restart_lsn IS NULL AS lost,
+       CAST(pg_catalog.pg_wal_lsn_diff(s.confirmed_flush_lsn, '0/0') AS bigint) AS confirmed,
+       CAST(coalesce(pg_catalog.pg_wal_lsn_diff(now.place, s.restart_lsn), 0) AS bigint) AS lag_bytes,
+       CAST(pg_catalog.pg_wal_lsn_diff(now.place, '0/0') AS bigint) AS now
+FROM pg_catalog.pg_replication_slots s,
+     (SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_last_wal_receive_lsn()
+                  ELSE pg_catalog.pg_current_wal_lsn() END AS place) AS now
+WHERE s.slot_name = :name AND s.database = pg_catalog.current_database();
+
+-- name: natives
+-- How the database prints types, in order.
+SELECT pg_catalog.format_type(CAST(t.type AS oid), t.modifier) AS native
+FROM unnest(CAST(:types AS bigint[]), CAST(:modifiers AS int[])) WITH ORDINALITY AS t (type, modifier, place)
+ORDER BY t.place;
+
+-- name: drop_slot
+SELECT pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots WHERE slot_name = :name;

@@ -1,0 +1,67 @@
+"""A server whose log can be followed, as a database that somebody else writes to."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from lakeward.control.embedded import EmbeddedPostgres
+from lakeward.sources.allowed import Allowed
+from lakeward.sources.change_logs.postgres import PostgresChangeLog
+from lakeward.sources.connector import SourceTable
+from lakeward.sources.connectors.postgres import PostgresOptions, PostgresSource
+from support.databases import never_wait_for_the_disk
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def logged_server(short_root: Path) -> Iterator[EmbeddedPostgres]:
+    """A server that logs changes, and that nobody but these tests writes to."""
+    directory, cache = short_root / "logged", short_root / "cache"
+    with EmbeddedPostgres.acquire(directory, cache) as server:
+        never_wait_for_the_disk(server.url)
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET wal_level = 'logical'")
+            connection.execute("ALTER SYSTEM SET wal_sender_timeout = '4s'")
+    with EmbeddedPostgres.acquire(directory, cache) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def logged(logged_server: EmbeddedPostgres) -> Iterator[psycopg.Connection]:
+    """A session there that commits each statement."""
+    with psycopg.connect(logged_server.url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def name(logged: psycopg.Connection) -> Iterator[str]:
+    """The name of a table that a test may make; it is dropped afterwards."""
+    made = f"t{next(_numbers)}"
+    yield made
+    logged.execute(f"DROP TABLE IF EXISTS {made} CASCADE")
+
+
+@pytest.fixture(scope="session")
+def discovered(logged_server: EmbeddedPostgres) -> Callable[[str], SourceTable]:
+    """Returns a table of the schema `public`, as it is now."""
+    source = PostgresSource.made(PostgresOptions(url=logged_server.url), Allowed())
+
+    def find(table: str) -> SourceTable:
+        return next(each for each in source.discover() if each.full_name == f"public.{table}")
+
+    return find
+
+
+@pytest.fixture
+def log(logged_server: EmbeddedPostgres, name: str) -> Iterator[PostgresChangeLog]:
+    """A log of its own for this test, which is dropped afterwards."""
+    made = PostgresChangeLog.made(PostgresOptions(url=logged_server.url), Allowed(), name)
+    yield made
+    made.drop()
+    made.close()
