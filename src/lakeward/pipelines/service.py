@@ -74,7 +74,7 @@ class Pipelines:
         self._ledger = ledger
         self._storage = storage
         self._recovery = recovery
-        self._engine = engine
+        self.engine = engine
         self._database = database
         self.models = models
         self._stages = stages
@@ -110,7 +110,7 @@ class Pipelines:
             LastWrites(self._database),
         )
         arm, _ = ARMS_OF[self._storage.flags.mode_of_new(WRITER)]
-        return make_plan(project, applied, self._tree, self._engine, self.models, forecast, arm)
+        return make_plan(project, applied, self._tree, self.engine, self.models, forecast, arm)
 
     def apply(self, project: Project, actor: str = "api") -> Plan:
         """Store the project's pipelines, and remove those that it no longer has; their datasets stay.
@@ -230,7 +230,7 @@ class Pipelines:
             record = self._tree.find(name)
             return record.schema if record is not None else None
 
-        return Lineage(pipelines, self._engine, self.models, schema_of)
+        return Lineage(pipelines, self.engine, self.models, schema_of)
 
     def run(self, request: RunRequest, progress: Progress | None = None) -> BuildResult:
         """Run one query once, without a project.
@@ -274,7 +274,7 @@ class Pipelines:
 
     def _builder(self, readable: Sequence[tuple[Pipeline, str]], progress: Progress | None, parts: int = 1) -> Builder:
         """Return what builds pipelines, so many of them at a time."""
-        engine = self._engine.share(parts) if parts > 1 else self._engine
+        engine = self.engine.share(parts) if parts > 1 else self.engine
         return Builder(
             self._tree,
             self._ledger,

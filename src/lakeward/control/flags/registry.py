@@ -77,6 +77,7 @@ WRITERS: Mapping[str, Writer] = _by_name(
         Writer("sync.full", "`lakeward source sync`"),
         Writer("sync.incremental", "`lakeward source sync --mode incremental`"),
         Writer("sync.append", "`lakeward source sync --mode append`"),
+        Writer("dlt.load", "`lakeward source load`, and pipelines of dlt"),
         Writer("manual.table", "`lakeward dataset edit`, `undo-edit`"),
         Writer("cdc.append", "change logs of databases (to come)", ceiling=_TO_COME),
     )
@@ -93,6 +94,7 @@ READERS: Mapping[str, Reader] = _by_name(
         Reader("api.pin", "`Pin.read`"),
         Reader("sql.editor", "queries of people (to come)"),
         Reader("dashboards.query", "queries of dashboards (to come)"),
+        Reader("dlt.load", "rows that a load of dlt merges with, and its state"),
         Reader("export", "`lakeward dataset export`"),
         Reader("manual.table", "rows that people edit"),
     )
