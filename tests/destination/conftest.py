@@ -1,4 +1,4 @@
-"""Pipelines of dlt into a workspace on both arms, and into DuckDB, by dlt's own destination: what it means is seen there."""
+"""Pipelines of dlt into a workspace on both arms, and into DuckDB, by which dlt itself shows what it means."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def source(content: dict[str, Rows]) -> Iterator[Any]:
 
 
 def seen(rows: Callable[[str, str, str], Rows], kind: str, table: str) -> object:
-    """What a load can be held to: all rows of a table, and those of its nested table by the rows that they belong to."""
+    """What a load can be held to: a table's rows, and those of its nested table by the rows that they belong to."""
     roots, tags = rows("strategies", kind, table), rows("strategies", kind, f"{table}__tags")
     columns = ("id", "part", "name", "gone", "seq")
     parents = {row["_dlt_id"]: tuple(row[column] for column in columns) for row in roots}

@@ -39,7 +39,7 @@ def logical_type(column: TColumnSchema, table: str) -> str:
     Raises:
         SchemaError: there is none.
     """
-    kind: str = column["data_type"]
+    kind = str(column["data_type"])
     if nested := column.get("x-nested-type"):
         return str(_nested(str(nested), column, table))
     if kind in _PLAIN:

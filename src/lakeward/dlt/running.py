@@ -57,7 +57,7 @@ def load(
         data: the source or resource; the code that made it runs here, with all rights of this process.
         into: `catalog.schema` of the datasets, which are named as dlt's tables.
         arm: of datasets that are made; None: as the flag of the writer `dlt.load` says.
-        pipelines_dir: where dlt works and keeps what is pending; None: `dlt` in the workspace's home, or dlt's own place.
+        pipelines_dir: where dlt works and keeps what is pending; None: `dlt` in the home, or dlt's own place.
         how: more for `dlt.Pipeline.run`: `write_disposition`, `primary_key`, `refresh` …
 
     Raises:

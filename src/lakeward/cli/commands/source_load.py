@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import RenderableType
 
 from lakeward.cli.command import command
 from lakeward.cli.commands.dataset_create import ArmOption
@@ -33,7 +34,7 @@ def load(session: Session, call: CallArgument, into: IntoOption, arm: ArmOption 
 
     The file is Python code that runs here with all of your rights: run none that you would not start yourself. What its
     function returns says which tables there are and how they are written: append, replace or merge. A dataset is named
-    as its table and made if it is missing. dlt keeps up to where it has read with the rows; what was extracted and could
+    as its table and made if it is missing. Up to where dlt has read is kept with the rows; what was extracted and could
     not be loaded is loaded first. Needs `pip install 'lakeward[dlt]'`. Nothing is sent to dlt's makers.
     """
     room = heavy("lakeward.dlt.running")
@@ -44,7 +45,7 @@ def load(session: Session, call: CallArgument, into: IntoOption, arm: ArmOption 
     seconds = time.monotonic() - started
     rows = sorted(loaded.rows.items())
     packages = counted(len(loaded.load_ids), "package")
-    lines = [
+    lines: list[RenderableType] = [
         table(("table", "rows"), rows, ("rows",)),
         f"{counted(sum(loaded.rows.values()), 'row')} in {packages}, in {seconds:.1f} s",
     ]
