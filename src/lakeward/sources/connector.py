@@ -98,7 +98,7 @@ class TableRead:
 
 
 class Snapshot(ABC):
-    """One moment of a database. Streams are read one after the other, each to its end or given up with the snapshot."""
+    """One moment of a source. Streams are read one after the other, each to its end or given up with the snapshot."""
 
     @abstractmethod
     def read(self, window: ReadWindow) -> TableRead:
@@ -108,6 +108,24 @@ class Snapshot(ABC):
             SourceError: the database does not answer, or the position is not one of this table.
             ValueRefused: (while reading) a value has no form in the column's logical type, with key, column and value.
         """
+
+    def beside(self) -> AbstractContextManager[Snapshot] | None:
+        """Return a context that holds another snapshot of the same moment, which can be read from at the same time.
+
+        It ends before this one does, which is not read from meanwhile. None, unless a connector has something better:
+        the source has no way to do that.
+
+        Raises:
+            SourceError: it has, and refuses to go it.
+        """
+        return None
+
+    def give_up(self) -> bool:
+        """Let the stream that another thread reads end soon, by an error, and say whether it will.
+
+        False, unless a connector has something better: it goes on to its end.
+        """
+        return False
 
 
 class Connector(ABC):

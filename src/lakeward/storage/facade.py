@@ -308,12 +308,14 @@ class Storage:
         output = Output(dataset, verb, opened, allow_empty=allow_empty, idempotency_key=idempotency_key)
         return self.build([output], writer=writer).transactions[0]
 
-    def build(self, outputs: Sequence[Output], *, writer: str, pipeline: str | None = None) -> BuildResult:
+    def build(
+        self, outputs: Sequence[Output], *, writer: str, pipeline: str | None = None, width: int = 1
+    ) -> BuildResult:
         """Write several datasets, visible together or not at all. See `WriteProtocol.run`."""
         for output in outputs:
             verb_named(output.verb).check(output.dataset.schema, output.dataset.name)
         outputs = [replace(output, opened=partial(self._may_write, writer, output.opened)) for output in outputs]
-        result = self.protocol.run(outputs, writer=writer, pipeline=pipeline)
+        result = self.protocol.run(outputs, writer=writer, pipeline=pipeline, width=width)
         self._compaction.after_writes([output.dataset for output in outputs])
         return result
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from lakeward.control.deciding import ROWLESS_KINDS
+from lakeward.control.deciding import ROWLESS_KINDS, lease_lost
+from lakeward.control.leases import Heartbeat
 from lakeward.control.records import ArmVersion, Counts, Decision, Idle, Mirrored, OpenTransaction, Remembered
 from lakeward.storage.arm import Delta, NothingToWrite, Prepared
 from lakeward.storage.requests import Output, WriteResult
 from lakeward.storage.running_digest import RunningDigest
+from lakeward.storage.side_by_side import SideBySide
 from lakeward.storage.table import TableRef
 from lakeward.storage.verbs import VERBS
 from lakeward.types.digest import EMPTY, Digest
@@ -44,6 +47,11 @@ class Job:
     """Why the mirror has not got it."""
     mismatch: str | None = None
     """What the mirror was found to have instead."""
+
+    def give_up(self) -> None:
+        """Let its rows end soon: another output of the build has failed."""
+        if self.output.give_up is not None:
+            self.output.give_up()
 
     @property
     def publishes(self) -> bool:
@@ -178,3 +186,14 @@ def result_of(job: Job) -> WriteResult:
         committed=True,
         build_id=transaction.build_id,
     )
+
+
+def checking(job: Job, heartbeat: Heartbeat, together: SideBySide[Job]) -> Callable[[], None]:
+    """Return what raises LeaseLost once the job's lease is gone, and Stopped once another one has failed."""
+
+    def check() -> None:
+        together.check()
+        if heartbeat.lost:
+            raise lease_lost(job.transaction)
+
+    return check

@@ -42,7 +42,18 @@ from lakeward.errors import (
 from lakeward.storage.arm import Delta, NothingToWrite, StorageArm, WriteTask
 from lakeward.storage.duck import Duck
 from lakeward.storage.identifying import identify_first
-from lakeward.storage.job import Job, clears, decision_of, digest_of, idle_of, place_of, result_of, still, unless_empty
+from lakeward.storage.job import (
+    Job,
+    checking,
+    clears,
+    decision_of,
+    digest_of,
+    idle_of,
+    place_of,
+    result_of,
+    still,
+    unless_empty,
+)
 from lakeward.storage.mirror_step import MirrorStep
 from lakeward.storage.mirroring import Mirroring, other_arm_task
 from lakeward.storage.outcome import outcome_of
@@ -51,6 +62,7 @@ from lakeward.storage.recovery import Recovery
 from lakeward.storage.repeats import Repeats
 from lakeward.storage.requests import Brought, BuildResult, Output, PreparedVersion
 from lakeward.storage.running_digest import RunningDigest
+from lakeward.storage.side_by_side import SideBySide
 from lakeward.storage.table import table_ref
 from lakeward.storage.verbs import VERBS
 from lakeward.types.digest import EMPTY
@@ -123,6 +135,7 @@ class WriteProtocol:
         pipeline: str | None = None,
         kind: str = "write",
         arm: str | None = None,
+        width: int = 1,
     ) -> BuildResult:
         """Write all outputs, visible together or not at all.
 
@@ -132,6 +145,7 @@ class WriteProtocol:
             pipeline: the pipeline that is built, if any.
             kind: `write`, `copy` to the other arm, `compact`, or `adopt` of another engine's snapshot.
             arm: the arm to write to; None: each dataset's primary.
+            width: how many outputs are prepared at a time; none of them may read what another one writes.
         """
         ordered = sorted(outputs, key=lambda output: output.dataset.id)
         for one, next_one in itertools.pairwise(ordered):
@@ -160,7 +174,7 @@ class WriteProtocol:
                 # Once more, now that nobody else can write: of two with one key at once, one has written by now.
                 repeated = self._repeats.of(ordered, writer, pipeline)
                 if repeated is None:
-                    self._steps(jobs, heartbeat)
+                    self._steps(jobs, heartbeat, width)
             except BaseException as error:
                 if isinstance(error, ConflictError):
                     self._metrics.add("lakeward_writes_refused_total", error=type(error).__name__)
@@ -174,20 +188,17 @@ class WriteProtocol:
                 self._publish(job)
         return repeated or BuildResult(build_id, pipeline, tuple(result_of(job) for job in jobs))
 
-    def _steps(self, jobs: Sequence[Job], heartbeat: Heartbeat) -> None:
+    def _steps(self, jobs: Sequence[Job], heartbeat: Heartbeat, width: int) -> None:
         """Compute, prepare, audit and decide what is open."""
         for job in jobs:
             if job.output.opened is not None:
                 job.output.opened(job.transaction)
-        for job in jobs:
-            self._compute(job)
-            self._prepare(job, heartbeat)
-            if job.prepared is None:
-                job.prepared = still(job)
+        together: SideBySide[Job] = SideBySide(width)
+        together.run(jobs, lambda job: self._make(job, checking(job, heartbeat, together)))
         for job in jobs:
             self._audit(job)
         for job in jobs:
-            self._mirror(job, heartbeat)
+            self._mirror(job, heartbeat, checking(job, heartbeat, together))
         self._decide(jobs)
 
     def _intent(
@@ -216,6 +227,12 @@ class WriteProtocol:
         # Leftovers of an earlier version must be gone before there is a later one: until they are, that one is open.
         return self._slots.take(intent, lambda: self._recovery.recover(dataset.id))
 
+    def _make(self, job: Job, check: Callable[[], None]) -> None:
+        self._compute(job)
+        self._prepare(job, check)
+        if job.prepared is None:
+            job.prepared = still(job)
+
     def _compute(self, job: Job) -> None:
         if job.output.bring is not None:
             return
@@ -230,12 +247,12 @@ class WriteProtocol:
                 dataset=job.transaction.dataset,
             )
 
-    def _prepare(self, job: Job, heartbeat: Heartbeat) -> None:
+    def _prepare(self, job: Job, check: Callable[[], None]) -> None:
         held = job.transaction.arm_parent
         if held is not None and held.unproved is not None:
             raise not_compared(job.transaction.dataset, job.transaction.arm)
         if job.output.bring is not None:
-            self._bring(job, job.output.bring, heartbeat)
+            self._bring(job, job.output.bring, check)
             return
         assert job.batches is not None
         if job.batches.empty and job.transaction.verb in VERBS and not clears(job.transaction.verb):
@@ -249,7 +266,6 @@ class WriteProtocol:
 
         adopts = job.output.resolution.found if job.output.resolution is not None else None
         policy = job.output.policy
-        check = _checking(job, heartbeat)
         task = WriteTask(job.table, transaction, transaction.arm_parent, check, compacted, adopts, policy)
         batches, running = job.batches.reader, None
         if transaction.verb == "append" and transaction.parent_digest is not None:
@@ -273,7 +289,7 @@ class WriteProtocol:
         # Not that of before: the transaction may have moved on, past another engine's compaction.
         job.prepared = replace(prepared, digest=prepared.digest or digest_of(job.transaction, delta))
 
-    def _bring(self, job: Job, bring: Callable[[WriteTask], Brought], heartbeat: Heartbeat) -> None:
+    def _bring(self, job: Job, bring: Callable[[WriteTask], Brought], check: Callable[[], None]) -> None:
         """Prepare a version of another arm, unless this one holds it."""
         transaction = job.transaction
         newest = transaction.arm_parent.version if transaction.arm_parent is not None else 0
@@ -282,7 +298,6 @@ class WriteProtocol:
         self._faults.at("prepare")
         # Of a write that was committed without its mirror, or of a process that woke up after it was taken over.
         self._arms[transaction.arm].discard_after(job.table, newest, transaction)
-        check = _checking(job, heartbeat)
         task = other_arm_task(transaction, transaction.arm, transaction.arm_parent, job.table, check)
         try:
             brought = bring(task)
@@ -292,10 +307,10 @@ class WriteProtocol:
             raise lease_lost(transaction) from error
         job.prepared, job.mirrored = brought.prepared, brought.mirrored
 
-    def _mirror(self, job: Job, heartbeat: Heartbeat) -> None:
+    def _mirror(self, job: Job, heartbeat: Heartbeat, check: Callable[[], None]) -> None:
         if job.prepared is None or job.transaction.mirror is None or job.prepared.still:
             return
-        self._mirror_step.run(job, place_of(job, job.prepared, self._base(job)), _checking(job, heartbeat))
+        self._mirror_step.run(job, place_of(job, job.prepared, self._base(job)), check)
         if heartbeat.lost:
             raise lease_lost(job.transaction)
 
@@ -381,13 +396,3 @@ class WriteProtocol:
             self._ledger.let_go(transaction.id, transaction.fence)
         except LakewardError as error:
             log.warning("the lease on dataset %s ends by itself: %s", transaction.dataset, error)
-
-
-def _checking(job: Job, heartbeat: Heartbeat) -> Callable[[], None]:
-    """Return what raises LeaseLost once the job's lease is gone."""
-
-    def check() -> None:
-        if heartbeat.lost:
-            raise lease_lost(job.transaction)
-
-    return check

@@ -88,6 +88,7 @@ class Output:
         opened: is told the transaction, before anything is computed.
         resolution: how it ends the dataset's divergence; only where another engine's snapshot is adopted.
         policy: what is to be rewritten; only for a compaction.
+        give_up: lets `rows` end soon, since another output of the build has failed; another thread calls it.
         fed: says what `rows` read outside the workspace, once they are read; recorded with them.
         author: the person who edited the rows, for the audit log; None: no person did.
         idempotency_key: names the request: one that is repeated with its key changes nothing, and gets the first one's
@@ -110,6 +111,7 @@ class Output:
     bring: Callable[[WriteTask], Brought] | None = None
     fed: Callable[[], Fed] | None = None
     idempotency_key: str | None = None
+    give_up: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,7 @@ def _assemble(
         names=tree_rooms(tree, ledger, slots, recovery, pipelines, settings.retention.dropped_days, faults, ids),
         models=models,
         metrics=counting,
-        sources=SyncedSources(SourceTables(database), tree, storage, _allowed(settings.sources)),
+        sources=_sources(settings.sources, database, tree, storage),
     )
     return Workspace(parts, close=_once(undo.pop_all().close))
 
@@ -315,8 +315,9 @@ def _shadow(wanted: ShadowSection, duck: Duck, database: Database, metrics: Metr
     return Shadow(duck, parity, rules, metrics, clock, limit_seconds=wanted.limit_seconds, sampled=sampled)
 
 
-def _allowed(wanted: SourcesSection) -> Allowed:
-    return Allowed.declare(wanted.allowed_hosts, wanted.allowed_paths, wanted.allowed_references)
+def _sources(wanted: SourcesSection, database: Database, tree: Tree, storage: Storage) -> SyncedSources:
+    allowed = Allowed.declare(wanted.allowed_hosts, wanted.allowed_paths, wanted.allowed_references)
+    return SyncedSources(SourceTables(database), tree, storage, allowed, wanted.jobs)
 
 
 def _stages(models: Models, scratch: Path, engine: Engine) -> Stages:

@@ -146,7 +146,9 @@ class BuildSection(_Section):
 
 
 class SourcesSection(_Section):
-    """What sources may reach, where several people share a workspace."""
+    """How sources are read, and what they may reach where several people share a workspace."""
+
+    jobs: int = Field(2, ge=1, le=16, description="how many tables of one sync are read and written at a time")
 
     allowed_hosts: tuple[str, ...] | None = Field(
         None, description="names, `*.suffix` and networks, each with `:port` if only that one; unset: any"
@@ -158,7 +160,7 @@ class SourcesSection(_Section):
         None, description="`env:NAME`, `env:PREFIX*`, `file:/folder/`; unset: any"
     )
 
-    @field_validator("*", mode="before")
+    @field_validator("allowed_hosts", "allowed_paths", "allowed_references", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
         # A variable of the environment holds all entries, apart by commas or spaces.

@@ -6,6 +6,8 @@ What was read, up to where, is decided together with the rows: a crash skips not
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -14,14 +16,15 @@ import pyarrow as pa
 from lakeward.control.records import Fed, OpenTransaction
 from lakeward.control.sources import SourceTables
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import ConflictError, LakewardError, StorageError, UsageError
+from lakeward.errors import ConflictError, StorageError, UsageError
 from lakeward.sources.allowed import Allowed
-from lakeward.sources.connector import NEW, Connector, ReadWindow, Snapshot, TableRead
+from lakeward.sources.connector import NEW, ReadWindow, TableRead
 from lakeward.storage.facade import Storage
 from lakeward.storage.requests import Output, WriteResult
 from lakeward.types.conform import to_reader
 from lakeward.wiring.actor import actor
 from lakeward.wiring.counted_batches import CountedBatches, Progress
+from lakeward.wiring.moment import Moment
 from lakeward.wiring.sources import Sources
 from lakeward.wiring.sync_modes import sync_mode
 from lakeward.wiring.sync_plan import SyncRequest, TablePlan, check_fed, choose_tables, dataset_names, plan_table
@@ -52,10 +55,12 @@ class SyncedSources(Sources):
         tree: of the workspace.
         storage: writes.
         allowed: what sources may reach.
+        jobs: how many tables are read at a time.
     """
 
-    def __init__(self, tables: SourceTables, tree: Tree, storage: Storage, allowed: Allowed) -> None:
+    def __init__(self, tables: SourceTables, tree: Tree, storage: Storage, allowed: Allowed, jobs: int) -> None:
         super().__init__(tables, allowed)
+        self._jobs = jobs
         self._tree = tree
         self._storage = storage
 
@@ -89,38 +94,44 @@ class SyncedSources(Sources):
             What `plan_sync` raises.
         """
         plans = self.plan_sync(request)
+        if progress is not None and len(plans) > 1:
+            progress = _Summed(plans, progress)
         records = [plan.declaration.carry_out(self._tree, actor()) for plan in plans]
         with ExitStack() as stack:
             connector = stack.enter_context(self.connected(self.find(request.source)))
-            moment = _Moment(connector, stack)
+            moment = stack.enter_context(Moment(connector, min(self._jobs, len(plans))))
             syncs = [
                 _TableSync(plan, record, self._tables, moment, request.allow_empty, progress)
                 for plan, record in zip(plans, records, strict=True)
             ]
             try:
-                build = self._storage.build([each.output() for each in syncs], writer=plans[0].mode.writer)
+                build = self._storage.build(
+                    [each.output() for each in syncs], writer=plans[0].mode.writer, width=self._jobs
+                )
             except Exception as error:
                 # On its way through other libraries an error of the source may have kept only its text.
-                raised = next((each.raised for each in syncs if each.raised is not None), None)
-                if raised is not None and raised is not error:
-                    raise raised from error
+                if moment.raised is not None and moment.raised is not error:
+                    raise moment.raised from error
                 raise
         written = {each.dataset: each for each in build.transactions}
         return [each.result(written[each.record.name]) for each in syncs]
 
 
-class _Moment:
-    """The one snapshot of a source that all tables are read in, begun when the first is: every dataset is held then."""
+class _Summed:
+    """Tells the rows of several tables as one number, and by one thread at a time."""
 
-    def __init__(self, connector: Connector, stack: ExitStack) -> None:
-        self._connector = connector
-        self._stack = stack
-        self._snapshot: Snapshot | None = None
+    def __init__(self, plans: Sequence[TablePlan], progress: Progress) -> None:
+        self._what = f"syncing {len(plans)} tables"
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._rows: dict[str, int] = {}
+        totals = [plan.table.rows if plan.mode.whole else None for plan in plans]
+        self._total = None if None in totals else sum(filter(None, totals))
 
-    def snapshot(self) -> Snapshot:
-        if self._snapshot is None:
-            self._snapshot = self._stack.enter_context(self._connector.snapshot())
-        return self._snapshot
+    def __call__(self, what: str, rows: int, total: int | None) -> None:
+        with self._lock:
+            self._rows[what] = rows
+            self._progress(self._what, sum(self._rows.values()), self._total)
 
 
 class _TableSync:
@@ -131,7 +142,7 @@ class _TableSync:
         plan: TablePlan,
         record: DatasetRecord,
         tables: SourceTables,
-        moment: _Moment,
+        moment: Moment,
         allow_empty: bool,
         progress: Progress | None,
     ) -> None:
@@ -144,11 +155,6 @@ class _TableSync:
         self._counted: CountedBatches | None = None
         self._read: TableRead | None = None
 
-    @property
-    def raised(self) -> LakewardError | None:
-        """The error that ended its rows, if one did."""
-        return self._counted.raised if self._counted is not None else None
-
     def output(self) -> Output:
         return Output(
             self.record,
@@ -157,6 +163,7 @@ class _TableSync:
             allow_empty=self._allow_empty,
             opened=self._check_held,
             fed=self._fed,
+            give_up=self._moment.give_up,
         )
 
     def result(self, written: WriteResult) -> TableSynced:
@@ -205,7 +212,7 @@ class _TableSync:
                 dataset=self.record.name,
             )
         window = ReadWindow(plan.table, plan.types, plan.mode.what, after, matched=plan.keyed)
-        read = self._moment.snapshot().read(window)
+        read = self._moment.read(window)
         self._read = read
         total = plan.table.rows if plan.mode.whole else None
         self._counted = CountedBatches(read.rows, f"syncing {self.record.name}", total, self._progress)

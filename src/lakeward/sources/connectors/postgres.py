@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -45,6 +45,7 @@ _SESSION = (
     "SET LOCAL bytea_output = 'hex'",
 )
 _MOMENT = sql.SQL("SET TRANSACTION SNAPSHOT {}")
+_EXPORT = "SELECT pg_export_snapshot() AS moment"
 
 
 class PostgresOptions(BaseModel):
@@ -106,7 +107,7 @@ class PostgresSource(Connector):
                 for statement in (*_SESSION, *moment):
                     with connection.cursor() as cursor:
                         cursor.execute(statement)
-            yield PostgresSnapshot(connection, self.errors.named)
+            yield PostgresSnapshot(connection, self.errors.named, self.snapshot)
         finally:
             if connection is not None:
                 with suppress(adbc_driver_manager.Error):
@@ -132,11 +133,32 @@ class PostgresSnapshot(Snapshot):
     Args:
         connection: is in it.
         named: a context that names the driver's errors.
+        another: a context that holds a snapshot of an exported moment.
     """
 
-    def __init__(self, connection: Connection, named: Callable[[], Any]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        named: Callable[[], Any],
+        another: Callable[[str], AbstractContextManager[Snapshot]],
+    ) -> None:
         self._connection = connection
         self._named = named
+        self._another = another
+
+    @contextmanager
+    def beside(self) -> Iterator[Snapshot]:
+        """Hold a transaction of another connection that sees the same moment."""
+        with self._named():
+            moment = self._fetch(_EXPORT)["moment"]
+        with self._another(moment) as snapshot:
+            yield snapshot
+
+    def give_up(self) -> bool:
+        """Ask the server to end the query that runs; it matters to nobody if it has ended."""
+        with suppress(adbc_driver_manager.Error):
+            self._connection.adbc_cancel()
+        return True
 
     def read(self, window: ReadWindow) -> TableRead:
         """Stream the rows of a window, guarded by the server: see `TableRows`."""
