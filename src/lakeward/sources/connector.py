@@ -1,9 +1,12 @@
-"""What a source must offer: the tables that it has, and streams of their rows in one snapshot of it."""
+"""What a source must offer: the tables that it has, and streams of their rows in one snapshot of it.
+
+A table is whatever has rows with the same columns: one of a database, or the files of a folder.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,6 +14,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from pydantic import BaseModel
 
+from lakeward.control.records import FileRead
 from lakeward.sources.allowed import Allowed
 
 Position = Mapping[str, Any]
@@ -25,8 +29,8 @@ class SourceColumn:
     """A column of a table.
 
     Args:
-        name: as the database has it.
-        native: the database's own text of its type.
+        name: as the source has it.
+        native: the source's own text of its type.
         type: the logical type's text; None: there is none.
         refused: why there is none.
     """
@@ -42,11 +46,13 @@ class SourceTable:
     """A table, or what can be read like one.
 
     Args:
-        schema, name: where it is.
-        columns: in the order of the database.
+        schema, name: where it is; the schema is empty where the source has none.
+        columns: in the order of the source.
         primary_key: names of the key columns; empty: it has none.
-        rows: how many the database believes there are; None: not known.
+        rows: how many the source believes there are; None: not known.
         followed: whether what changed in it can be told; else it can only be read whole.
+        typed: whether the source says which columns it has, and of which types; else they are those of its dataset, and
+            of one that is made what `Connector.described` finds.
     """
 
     schema: str
@@ -55,11 +61,12 @@ class SourceTable:
     primary_key: tuple[str, ...]
     rows: int | None
     followed: bool
+    typed: bool = True
 
     @property
     def full_name(self) -> str:
         """The schema and the name, by which it is chosen."""
-        return f"{self.schema}.{self.name}"
+        return f"{self.schema}.{self.name}" if self.schema else self.name
 
 
 @dataclass(frozen=True)
@@ -69,10 +76,11 @@ class ReadWindow:
     Args:
         table: which one, as it was discovered.
         types: the logical type's text of every column, in the order that the batches shall have: the column's own, or
-            `string` for what the database prints.
+            `string` for what the source prints.
         what: `FULL`, `CHANGED` or `NEW`.
         after: what was read before; None: nothing.
         matched: whether the reader knows a row again by its key, so that one may come that it has.
+        seen: returns the files, by their paths, whose rows were read before; none where the source is none of files.
     """
 
     table: SourceTable
@@ -80,6 +88,7 @@ class ReadWindow:
     what: str = FULL
     after: Position | None = None
     matched: bool = False
+    seen: Callable[[], Mapping[str, FileRead]] = dict
 
 
 @dataclass(frozen=True)
@@ -90,11 +99,15 @@ class TableRead:
         rows: the stream.
         position: None: what comes after them can't be told.
         follows: whether the window's `after` is a position of the same table, on the same server.
+        files: once the rows are read, returns the files that they were of, which decide records with them.
+        left: once the rows are read, returns what was left for the next read, in words.
     """
 
     rows: pa.RecordBatchReader
     position: Position | None
     follows: bool
+    files: Callable[[], Sequence[FileRead]] = tuple
+    left: Callable[[], Sequence[str]] = tuple
 
 
 class Snapshot(ABC):
@@ -105,7 +118,7 @@ class Snapshot(ABC):
         """Stream rows.
 
         Raises:
-            SourceError: the database does not answer, or the position is not one of this table.
+            SourceError: the source does not answer, or the position is not one of this table.
             ValueRefused: (while reading) a value has no form in the column's logical type, with key, column and value.
         """
 
@@ -137,7 +150,7 @@ class Connector(ABC):
     @classmethod
     @abstractmethod
     def made(cls, options: BaseModel, allowed: Allowed) -> Connector:
-        """Return the database of these options.
+        """Return the source of these options.
 
         Args:
             options: an instance of `options`.
@@ -153,12 +166,34 @@ class Connector(ABC):
         """Return every table that can be read, by name.
 
         Raises:
-            SourceError: the database does not answer.
+            SourceError: the source does not answer.
         """
+
+    def about(self, table: SourceTable) -> str:
+        """Return what else a person is told of a table, by looking at it; empty: nothing.
+
+        Raises:
+            UsageError, SourceError: it can't be looked at.
+        """
+        return ""
+
+    def described(self, table: SourceTable, columns: Mapping[str, str], told: Callable[[str], None]) -> SourceTable:
+        """Return a table with its columns, where the source has to be read for them.
+
+        Args:
+            table: as it was discovered.
+            columns: the logical types' texts that a person declared; none: they are to be found.
+            told: is told what is read.
+
+        Raises:
+            UsageError: there is nothing to read yet.
+            SourceFileError, ColumnMismatch: what is read is not what it claims to be.
+        """
+        return table
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Return a context that holds one moment of the database."""
+        """Return a context that holds one moment of the source."""
 
     @abstractmethod
     def close(self) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from lakeward.errors import UsageError
 from lakeward.sources.allowed import Allowed
 from lakeward.sources.object_store import ObjectStore, is_location, split_location
-from lakeward.sources.source_file import LocalFile, SourceFile
+from lakeward.sources.source_file import FileState, LocalFile, SourceFile
 
 _MAGIC = re.compile(r"[*?\[]")
 _ANY_FOLDERS = "**"
@@ -32,10 +32,20 @@ class FoundFile:
     Args:
         file: what it is read from.
         place: where it is, whole, with all links resolved: the same for two names of one file.
+        listed: its state, if its folder's listing had it.
     """
 
     file: SourceFile
     place: str
+    listed: FileState | None = None
+
+    def state(self) -> FileState:
+        """Return its size and when it was changed, as the listing had it or the disk has it now.
+
+        Raises:
+            OSError: it is not there.
+        """
+        return self.listed or self.file.state()
 
 
 def find_files(patterns: Sequence[str], store: ObjectStore, allowed: Allowed) -> list[FoundFile]:
@@ -165,23 +175,23 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
 
 def _objects(location: str, store: ObjectStore) -> Iterator[FoundFile]:
     bucket, key = split_location(location)
-    kind = store.kind(bucket, key)
-    if kind == "object":
-        keys = [key]
-    elif kind == "folder":
-        below = store.keys(bucket, key.rstrip("/"), deep=False)
-        keys = [each for each in below if not each.rpartition("/")[2].startswith(LEFT_OUT)]
+    one = store.find(bucket, key) if key else None
+    folder = folder_of(key) if has_magic(key) else key.rstrip("/")
+    if one is not None:
+        found = [one]
     elif has_magic(key):
-        folder = folder_of(key)
         parts = key.removeprefix(folder).lstrip("/").split("/")
         start = len(folder) + 1 if folder else 0
-        below = store.keys(bucket, folder, deep=len(parts) > 1 or _ANY_FOLDERS in parts)
-        keys = [each for each in below if matches(each[start:].split("/"), parts)]
+        below = store.listed(bucket, folder, deep=len(parts) > 1)
+        found = [each for each in below if matches(each.key[start:].split("/"), parts)]
     else:
-        raise _nothing(location, "does not exist")
-    for each in keys:
-        file = store.file(bucket, each)
-        yield FoundFile(file, str(file))
+        below = store.listed(bucket, folder, deep=False)
+        if not below:
+            raise _nothing(location, "does not exist")
+        found = [each for each in below if not each.key.rpartition("/")[2].startswith(LEFT_OUT)]
+    for each in found:
+        file = store.file(bucket, each.key)
+        yield FoundFile(file, str(file), each.state)
 
 
 def _nothing(pattern: str, why: str) -> UsageError:

@@ -51,7 +51,8 @@ class FileSet:
         self.files = [source_file(file) for file in files]
         self.format = common_format(self.files) if format is None else format_named(format)
         self._options = checked_options(self.format, options or {})
-        self._states: dict[SourceFile, FileState] = {}
+        self.states: dict[SourceFile, FileState] = {}
+        """Those of the files that were scanned, when they were."""
 
     def __str__(self) -> str:
         return str(self.files[0]) if len(self.files) == 1 else f"{len(self.files):,} files"
@@ -98,7 +99,7 @@ class FileSet:
         """
         readers: list[tuple[SourceFile, FileState, pa.RecordBatchReader]] = []
         for file in self.files:
-            with steady(file, self._states.get(file)) as state:
+            with steady(file, self.states.get(file)) as state:
                 readers.append((file, state, self.opened(file).read(types, rejects(file) if rejects else None)))
         schema = pa.schema([pa.field(name, arrow_type(parse_type(text))) for name, text in types.items()])
         return pa.RecordBatchReader.from_batches(schema, _batches(readers, told))
@@ -113,7 +114,7 @@ class FileSet:
         if told is not None:
             told(file)
         with steady(file) as state:
-            self._states[file] = state
+            self.states[file] = state
             return self.opened(file).scan(before, rejects(file) if rejects else None)
 
 

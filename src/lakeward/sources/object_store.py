@@ -111,6 +111,14 @@ def split_location(location: str) -> tuple[str, str]:
     return bucket, key
 
 
+@dataclass(frozen=True)
+class ListedObject:
+    """An object as a listing has it: its key, and its size with the time at which it was put there."""
+
+    key: str
+    state: FileState
+
+
 class ObjectStore:
     """A store, which is reached when it is asked for something.
 
@@ -122,20 +130,18 @@ class ObjectStore:
         self._access = access or StoreAccess()
         self._regions: dict[str, fs.S3FileSystem] = {}
 
-    def kind(self, bucket: str, key: str) -> str:
-        """Return what is there under a name: `object`, `folder` (something has the name and a slash) or `nothing`.
+    def find(self, bucket: str, key: str) -> ListedObject | None:
+        """Return the object of that name; None: there is none.
 
         Raises:
             SourceError: the store can't be asked.
         """
         with told(f"s3://{bucket}/{key}"):
             info = self._files(bucket).get_file_info(f"{bucket}/{key}".rstrip("/"))
-        if info.type == fs.FileType.File and not key.endswith("/"):
-            return "object"
-        return "folder" if info.type == fs.FileType.Directory else "nothing"
+        return _listed(info) if info.type == fs.FileType.File and not key.endswith("/") else None
 
-    def keys(self, bucket: str, folder: str, deep: bool) -> list[str]:
-        """Return the keys of the objects below a folder, in order; only those directly below it unless `deep`.
+    def listed(self, bucket: str, folder: str, deep: bool) -> list[ListedObject]:
+        """Return the objects below a folder, in the order of their keys; only those directly below it unless `deep`.
 
         Raises:
             SourceError: the store can't be asked.
@@ -144,7 +150,7 @@ class ObjectStore:
         with told(f"s3://{place}"):
             selector = fs.FileSelector(place, recursive=deep, allow_not_found=True)
             found = self._files(bucket).get_file_info(selector)
-        return sorted(info.path.partition("/")[2] for info in found if info.is_file)
+        return sorted((_listed(info) for info in found if info.is_file), key=lambda each: each.key)
 
     def file(self, bucket: str, key: str) -> StoredObject:
         """Return an object, which is looked at when it is read."""
@@ -204,6 +210,10 @@ class StoredObject(SourceFile):
     @cached_property
     def _files(self) -> fs.S3FileSystem:
         return self._open_files()
+
+    def hash(self, state: FileState) -> str:
+        """Return its ETag, which the store made of its content."""
+        return f"etag:{state.identity}"
 
     def open(self) -> IO[bytes]:
         """Open it; nothing but its size is read yet."""
@@ -307,6 +317,10 @@ def _meaning(error: OSError) -> tuple[str, str]:
     meaning, next_step = _MEANINGS.get(found, ("failed", "look into its own log, then repeat"))
     details = ", ".join(each for each in (found, status["status"] if status else "") if each)
     return f"{meaning} ({details})" if details else meaning, next_step
+
+
+def _listed(info: fs.FileInfo) -> ListedObject:
+    return ListedObject(info.path.partition("/")[2], FileState(int(info.size), str(info.mtime_ns)))
 
 
 def _text(value: bytes | str) -> str:

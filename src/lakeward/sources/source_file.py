@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -48,6 +50,18 @@ class SourceFile(ABC):
         Raises:
             OSError: it is not there, or can't be read.
         """
+
+    def hash(self, state: FileState) -> str:
+        """Return what changes only if the content does: by reading all of it, or of its state, if that tells.
+
+        Args:
+            state: what `state` returns now.
+
+        Raises:
+            OSError: it is not there, or can't be read.
+        """
+        with closing(self.open()) as opened:
+            return f"sha256:{hashlib.file_digest(opened, 'sha256').hexdigest()}"  # type: ignore[arg-type]
 
 
 class LocalFile(SourceFile):

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from types import TracebackType
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ class Moment:
             self._give_back(reader)
             raise
         rows = pa.RecordBatchReader.from_batches(read.rows.schema, self._batches(reader, read.rows))
-        return TableRead(rows, read.position, read.follows)
+        return replace(read, rows=rows)
 
     def give_up(self) -> None:
         """Let all streams end soon, by an error; another thread may call it."""

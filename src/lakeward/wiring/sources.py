@@ -58,10 +58,13 @@ class Sources:
         if self._tables.all(name):
             raise _taken(name)
         with self._opened(type_, checked) as connector:
-            chosen = choose(connector.discover(), tables, name)
+            found = connector.discover()
+            chosen = choose(found, tables, name)
+            for table in chosen or found:
+                connector.about(table)
         for table in chosen:
             check_types(table, name)
-        stored = checked.model_dump(mode="json")
+        stored = checked.model_dump(mode="json", exclude_defaults=True)
         added = self._tables.add(name, type_, stored, [table.full_name for table in chosen], actor())
         if added is None:
             raise _taken(name)
@@ -87,14 +90,14 @@ class Sources:
             )
         return found[0]
 
-    def tables(self, name: str) -> list[SourceTable]:
-        """Return what a source has, by asking it.
+    def tables(self, name: str) -> list[tuple[SourceTable, str]]:
+        """Return what a source has, by asking it, each with what else a person is told of it.
 
         Raises:
             SourceError: it does not answer.
         """
         with self.connected(self.find(name)) as connector:
-            return connector.discover()
+            return [(table, connector.about(table)) for table in connector.discover()]
 
     def remove(self, name: str) -> None:
         """Forget a source. Datasets that it fed stay, and go on where they were if it is added again.
@@ -170,7 +173,8 @@ def _options(type_: str, given: Mapping[str, Any]) -> BaseModel:
     """Return the connector's options; what is wrong is told by its name, never by its value."""
     model = connector_named(type_).options
     for name, value in given.items():
-        check_reference(str(value), name)
+        for each in value if isinstance(value, list | tuple) else [value]:
+            check_reference(str(each), name)
     try:
         return model.model_validate(dict(given))
     except ValidationError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakeward.control.names import DatasetName, parse_levels
 from lakeward.control.routes import in_words
@@ -26,7 +26,9 @@ class SyncRequest:
         mode: the name of a sync mode.
         into: `catalog.schema` of the datasets; None: `main.SOURCE`.
         key: the primary key of a dataset that is made; none: the table's.
-        text: columns of a dataset that is made, which are read as the database prints them.
+        columns: the logical types' texts of a dataset that is made, where the source has no types of its own; none: a
+            full scan finds them.
+        text: columns of a dataset that is made, which are read as the source prints them.
         arm: of datasets that are made; None: as the flag of the mode's writer says.
         allow_empty: lets a table without rows empty its dataset.
     """
@@ -39,6 +41,7 @@ class SyncRequest:
     text: Sequence[str] = ()
     arm: str | None = None
     allow_empty: bool = False
+    columns: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ def dataset_names(request: SyncRequest, tables: Sequence[SourceTable]) -> list[s
         InvalidName: `into` is no catalog and schema.
         UsageError: two tables would become one dataset, or a key or columns are named for several tables.
     """
-    if len(tables) > 1 and (request.key or request.text):
+    if len(tables) > 1 and (request.key or request.text or request.columns):
         raise UsageError(
             f"a key and columns are those of one table, and {len(tables)} are synced",
             safe="nothing was changed",
@@ -143,6 +146,13 @@ def plan_table(
         UsageError: the mode needs a key.
     """
     existing = tree.find(name)
+    if request.columns and table.typed:
+        raise UsageError(
+            f"{table.full_name} of source {request.source} has types of its own",
+            safe="nothing was changed",
+            next_step="leave the columns out; --text COLUMN reads one as text",
+            table=table.full_name,
+        )
     if existing is None:
         tree.check_unused(name)
         _check_text(request, table)
@@ -151,7 +161,7 @@ def plan_table(
         key = list(request.key) or list(table.primary_key)
     else:
         check_fed(existing.name, existing.head_version, feed, request.source, table.full_name)
-        types = _existing_types(existing, table, request)
+        types = _existing_types(existing, table, request) if table.typed else _own_types(existing, request)
         key = list(request.key) or list(existing.schema.primary_key)
     declaration = declare(tree, name, types, key, request.arm, mode=made_as)
     verb = mode.verb(bool(key))
@@ -186,6 +196,15 @@ def check_fed(dataset: str, version: int, feed: Feed | None, source: str, table:
         next_step="sync into another schema: --into catalog.schema",
         dataset=dataset,
     )
+
+
+def _own_types(existing: DatasetRecord, request: SyncRequest) -> dict[str, str]:
+    """Return the types of a dataset that is there, for a table that has none; what was declared has to be the same."""
+    types = {column.name: str(column.type) for column in existing.schema.columns}
+    # The order of columns is the dataset's; a declaration may have the files'.
+    if request.columns and set(request.columns) == set(types):
+        return {name: request.columns[name] for name in types}
+    return dict(request.columns) or types
 
 
 def _check_text(request: SyncRequest, table: SourceTable) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakeward.control.records import Fed, OpenTransaction
+from lakeward.control.records import Fed, FileRead, OpenTransaction
 from lakeward.control.sources import SourceTables
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ConflictError, StorageError, UsageError
@@ -32,7 +32,10 @@ from lakeward.wiring.sync_plan import SyncRequest, TablePlan, check_fed, choose_
 
 @dataclass(frozen=True)
 class TableSynced:
-    """What a sync did to one dataset; `rows_read` is also the number of rows that were written, see `WriteResult`."""
+    """What a sync did to one dataset; `rows_read` is also the number of rows that were written, see `WriteResult`.
+
+    `files` are the paths of those that were read, of a source of files; `left` says what the next sync will read.
+    """
 
     source: str
     table: str
@@ -40,6 +43,8 @@ class TableSynced:
     created: bool
     rows_read: int
     written: WriteResult
+    files: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
@@ -64,7 +69,7 @@ class SyncedSources(Sources):
         self._tree = tree
         self._storage = storage
 
-    def plan_sync(self, request: SyncRequest) -> list[TablePlan]:
+    def plan_sync(self, request: SyncRequest, progress: Progress | None = None) -> list[TablePlan]:
         """Check a sync, and ask the source for its tables. Changes nothing.
 
         Raises:
@@ -74,14 +79,16 @@ class SyncedSources(Sources):
         """
         mode = sync_mode(request.mode)
         record = self.find(request.source)
-        with self.connected(record) as connector:
-            chosen = choose_tables(record, connector.discover(), request.tables)
         made_as = self._storage.flags.mode_of_new(mode.writer)
         plans: list[TablePlan] = []
-        for table, name in zip(chosen, dataset_names(request, chosen), strict=True):
-            existing = self._tree.find(name)
-            feed = self._tables.feed(existing.id) if existing is not None else None
-            plans.append(plan_table(self._tree, request, mode, table, name, feed, made_as))
+        with self.connected(record) as connector:
+            chosen = choose_tables(record, connector.discover(), request.tables)
+            for table, name in zip(chosen, dataset_names(request, chosen), strict=True):
+                existing = self._tree.find(name)
+                feed = self._tables.feed(existing.id) if existing is not None else None
+                if existing is None:
+                    table = connector.described(table, request.columns, lambda what: _tell(progress, what))
+                plans.append(plan_table(self._tree, request, mode, table, name, feed, made_as))
         return plans
 
     def sync(self, request: SyncRequest, progress: Progress | None = None) -> list[TableSynced]:
@@ -93,7 +100,7 @@ class SyncedSources(Sources):
             EmptyReplace: a table has no rows any more, and that was not asked for.
             What `plan_sync` raises.
         """
-        plans = self.plan_sync(request)
+        plans = self.plan_sync(request, progress)
         if progress is not None and len(plans) > 1:
             progress = _Summed(plans, progress)
         records = [plan.declaration.carry_out(self._tree, actor()) for plan in plans]
@@ -115,6 +122,11 @@ class SyncedSources(Sources):
                 raise
         written = {each.dataset: each for each in build.transactions}
         return [each.result(written[each.record.name]) for each in syncs]
+
+
+def _tell(progress: Progress | None, what: str) -> None:
+    if progress is not None:
+        progress(what, 0, None)
 
 
 class _Summed:
@@ -178,14 +190,19 @@ class _TableSync:
             )
         plan = self._plan
         created = plan.declaration.existing is None
-        return TableSynced(plan.source, plan.table.full_name, plan.mode.name, created, read, written)
+        files = tuple(file.path for file in self._read.files()) if self._read is not None else ()
+        left = tuple(self._read.left()) if self._read is not None else ()
+        return TableSynced(plan.source, plan.table.full_name, plan.mode.name, created, read, written, files, left)
 
     def _fed(self) -> Fed:
         read, plan = self._read, self._plan
         assert read is not None, "rows are read before they are decided"
         # A full sync reads everything anyway; but what others go on from must be of this table.
         alone = not plan.mode.whole or not read.follows
-        return Fed(plan.source, plan.table.full_name, read.position, alone)
+        return Fed(plan.source, plan.table.full_name, read.position, alone, plan.mode.whole, tuple(read.files()))
+
+    def _seen(self) -> dict[str, FileRead]:
+        return self._tables.files(self.record.id)
 
     def _check_held(self, transaction: OpenTransaction) -> None:
         """Look once more, now that nobody else can write: the plan was made before."""
@@ -211,7 +228,7 @@ class _TableSync:
                 next_step="sync it into a new dataset: --into catalog.schema",
                 dataset=self.record.name,
             )
-        window = ReadWindow(plan.table, plan.types, plan.mode.what, after, matched=plan.keyed)
+        window = ReadWindow(plan.table, plan.types, plan.mode.what, after, plan.keyed, self._seen)
         read = self._moment.read(window)
         self._read = read
         total = plan.table.rows if plan.mode.whole else None

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import RenderableType
 
-from lakeward.cli.columns import parse_names
+from lakeward.cli.columns import parse_columns, parse_names
 from lakeward.cli.command import DryRunOption, command
-from lakeward.cli.commands.dataset_create import ArmOption
+from lakeward.cli.commands.dataset_create import ArmOption, ColumnOption, ColumnsOption
 from lakeward.cli.commands.source_add import SourceArgument
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session, heavy
@@ -38,7 +38,7 @@ KeyOption = Annotated[
 ]
 TextOption = Annotated[
     list[str] | None,
-    typer.Option("--text", metavar="COLUMN", help="Read a column of a new dataset as the database prints it; repeat."),
+    typer.Option("--text", metavar="COLUMN", help="Read a column of a new dataset as the source prints it; repeat."),
 ]
 EmptyOption = Annotated[
     bool, typer.Option("--allow-empty", help="Let a table that lost all its rows empty its dataset.")
@@ -58,6 +58,8 @@ def sync(
     into: IntoOption = None,
     key: KeyOption = None,
     text: TextOption = None,
+    columns: ColumnsOption = None,
+    column: ColumnOption = None,
     arm: ArmOption = None,
     allow_empty: EmptyOption = False,
     dry_run: DryRunOption = False,
@@ -71,6 +73,10 @@ def sync(
 
     A dataset is named as its table and made if it is missing. Its types are those of docs/sources.md; a value that its
     type can't hold is refused with key and column, and every dataset stays as it was.
+
+    Of files, full reads all of them; incremental and append read those that are new, and one that was changed again
+    where rows have a key. Which files were read is decided with their rows. Types of a new dataset are those that a
+    full scan of all files finds, or those that are declared.
     """
     plan = heavy("lakeward.wiring.sync_plan")
     request = plan.SyncRequest(
@@ -80,12 +86,14 @@ def sync(
         into=into,
         key=parse_names(key or []),
         text=parse_names(text or []),
+        columns=parse_columns(columns, column or []),
         arm=arm,
         allow_empty=allow_empty,
     )
     if dry_run:
         with session.workspace() as workspace:
-            actions = [action for each in workspace.sources.plan_sync(request) for action in each.actions()]
+            plans = workspace.sources.plan_sync(request, session.progress)
+        actions = [action for each in plans for action in each.actions()]
         session.show_actions(actions, "the same command without --dry-run")
         return
     started = time.monotonic()
@@ -95,10 +103,16 @@ def sync(
     rows = sum(each.rows_read for each in synced)
     lines: list[RenderableType] = [
         _table(synced),
-        f"{counted(rows, 'row')} read = {counted(rows, 'row')} written, in {seconds:.1f} s",
+        f"{counted(rows, 'row')} read{_of_files(synced)} = {counted(rows, 'row')} written, in {seconds:.1f} s",
+        *(f"left for the next sync: {each}" for table in synced for each in table.left),
     ]
     document = {"source": name, "seconds": round(seconds, 3), "datasets": [each.to_json() for each in synced]}
     session.show(document, lines, [lakeward("dataset", "preview", each.written.dataset) for each in synced[:1]])
+
+
+def _of_files(synced: list[TableSynced]) -> str:
+    files = sum(len(each.files) for each in synced)
+    return f" of {counted(files, 'file')}" if files else ""
 
 
 def _table(synced: list[TableSynced]) -> RenderableType:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from lakeward.cli.command import command
@@ -10,6 +12,9 @@ from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 from lakeward.cli.text import table
 
+if TYPE_CHECKING:
+    from lakeward.sources.connector import SourceTable
+
 
 def register(group: typer.Typer) -> None:
     """Add the command."""
@@ -17,7 +22,10 @@ def register(group: typer.Typer) -> None:
 
 
 def tables(session: Session, name: SourceArgument) -> None:
-    """Ask a source for its tables: keys, rows as it believes, columns with their types here, and what is refused."""
+    """Ask a source for its tables: keys, rows as it believes, columns with their types here, and what is refused.
+
+    Of files: how many there are. Their columns are those of their dataset, or what `source sync --dry-run` finds.
+    """
     with session.workspace() as workspace:
         found = workspace.sources.tables(name)
     rows = [
@@ -25,13 +33,13 @@ def tables(session: Session, name: SourceArgument) -> None:
             each.full_name,
             each.rows,
             ", ".join(each.primary_key),
-            "full, incremental, append" if each.followed and each.primary_key else _modes(each.followed),
-            len(each.columns),
-            ", ".join(f"{column.name} {column.native}" for column in each.columns if column.type is None),
+            _modes(each),
+            len(each.columns) if each.typed else "the dataset's",
+            about or ", ".join(f"{column.name} {column.native}" for column in each.columns if column.type is None),
         )
-        for each in found
+        for each, about in found
     ]
-    columns = ("table", "rows", "key", "modes", "columns", "refused columns")
+    columns = ("table", "rows", "key", "modes", "columns", "files" if found and found[0][1] else "refused columns")
     lines = [table(columns, rows, ("rows", "columns"))] if rows else [f"source {name} has no table that can be read"]
     documents = [
         {
@@ -40,8 +48,9 @@ def tables(session: Session, name: SourceArgument) -> None:
             "primary_key": list(each.primary_key),
             "followed": each.followed,
             "columns": [vars_of(column) for column in each.columns],
+            "about": about,
         }
-        for each in found
+        for each, about in found
     ]
     session.show({"source": name, "tables": documents}, lines, [lakeward("source", "sync", name)] if rows else [])
 
@@ -51,5 +60,7 @@ def vars_of(column: object) -> dict[str, object]:
     return {name: getattr(column, name) for name in ("name", "native", "type", "refused")}
 
 
-def _modes(followed: bool) -> str:
-    return "full, append" if followed else "full"
+def _modes(table: SourceTable) -> str:
+    if table.followed and (table.primary_key or not table.typed):
+        return "full, incremental, append"
+    return "full, append" if table.followed else "full"
