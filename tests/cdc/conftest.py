@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -19,16 +20,22 @@ from support.databases import never_wait_for_the_disk
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
-def logged_server(short_root: Path) -> Iterator[EmbeddedPostgres]:
-    """A server that logs changes, and that nobody but these tests writes to."""
-    directory, cache = short_root / "logged", short_root / "cache"
+@contextmanager
+def with_log(directory: Path, cache: Path) -> Iterator[EmbeddedPostgres]:
+    """A server that logs changes."""
     with EmbeddedPostgres.acquire(directory, cache) as server:
         never_wait_for_the_disk(server.url)
         with psycopg.connect(server.url, autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET wal_level = 'logical'")
-            connection.execute("ALTER SYSTEM SET wal_sender_timeout = '4s'")
+    # What was set holds from the next start on.
     with EmbeddedPostgres.acquire(directory, cache) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def logged_server(short_root: Path) -> Iterator[EmbeddedPostgres]:
+    """A server that logs changes, and that nobody but these tests writes to."""
+    with with_log(short_root / "logged", short_root / "cache") as server:
         yield server
 
 

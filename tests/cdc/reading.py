@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -54,8 +54,8 @@ class Reader:
         stream = self.log.follow(list(self.followed.values()), wait_seconds=0.05)
         for changes in stream:
             self.batches.append(changes)
-            for batch in changes.rows.values():
-                found.extend(batch.to_pylist())
+            for table, batch in changes.rows.items():
+                found.extend({"table": table, **row} for row in batch.to_pylist())
             if changes.upto is not None:
                 self.upto = changes.upto
                 if acknowledge:
@@ -64,3 +64,9 @@ class Reader:
                     break
         stream.close()
         return sorted(found, key=lambda row: (row["__commit"], row["__ordinal"]))
+
+    def read_on(self, stream: Iterator[Changes]) -> None:
+        """Read and acknowledge, until something ends it."""
+        for changes in stream:
+            if changes.upto is not None:
+                self.log.acknowledge(changes.upto)

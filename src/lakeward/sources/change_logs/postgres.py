@@ -112,8 +112,11 @@ class PostgresChangeLog(ChangeLog):
                 LoggedTable(each, oids[each.table.full_name], LogPosition.read(each.after).place) for each in tables
             ]
             follower = Follower(stream, slot.confirmed, logged, self._publication.natives)
-            with self._errors.named():
-                yield from follower.changes(wait_seconds)
+            yield from follower.changes(wait_seconds)
+        except psycopg2.Error as error:
+            # A server that goes away leaves the driver without a word of its own.
+            said = "" if "no message from the libpq" in str(error) else f": {str(error).strip()}"
+            raise self._errors.said(f"it ended the stream{said}", "see that it runs, then repeat") from None
         except Unreadable as error:
             raise self._errors.said(f"it sent what can't be read: {error}") from None
         finally:

@@ -50,7 +50,6 @@ class Follower:
         start: up to where whole transactions were read before.
         tables: those that are followed.
         natives: tells the database's own text of the type of each column.
-        largest: see `LARGEST`.
     """
 
     def __init__(
@@ -59,13 +58,11 @@ class Follower:
         start: int,
         tables: Sequence[LoggedTable],
         natives: Natives,
-        largest: int = LARGEST,
     ) -> None:
         self._stream = stream
         self._tables = {table.oid.to_bytes(4, "big"): table for table in tables}
         self._names = {table.name: table for table in tables}
         self._natives = natives
-        self._largest = largest
         self._gathered = _Gathered(start)
         self._ordinal = 0
 
@@ -88,11 +85,11 @@ class Follower:
                 except LakewardError:
                     yield self._whole()
                     raise
-            if due or gathered.size >= self._largest:
+            if due or gathered.size >= LARGEST:
                 if message is None and not gathered.open:
                     gathered.end = max(gathered.end, self._stream.looked_at)
                 yield self._whole()
-                if gathered.size >= self._largest:
+                if gathered.size >= LARGEST:
                     yield self._part()
                 deadline = time.monotonic() + wait_seconds
 
