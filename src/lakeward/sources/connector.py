@@ -70,6 +70,20 @@ class SourceTable:
 
 
 @dataclass(frozen=True)
+class Cursor:
+    """A column whose values grow, by which rows are found that may be new.
+
+    Args:
+        column: its name.
+        lag: how much a row's value may lie behind the highest one when the row becomes visible: all from there on are
+            read again. As text; what it can be depends on the column.
+    """
+
+    column: str
+    lag: str
+
+
+@dataclass(frozen=True)
 class ReadWindow:
     """Which rows of a table.
 
@@ -81,6 +95,8 @@ class ReadWindow:
         after: what was read before; None: nothing.
         matched: whether the reader knows a row again by its key, so that one may come that it has.
         seen: returns the files, by their paths, whose rows were read before; none where the source is none of files.
+        cursor: how new rows are found; None: the source's own way. Only with `matched`, and of a connector with
+            `cursors`.
     """
 
     table: SourceTable
@@ -89,6 +105,7 @@ class ReadWindow:
     after: Position | None = None
     matched: bool = False
     seen: Callable[[], Mapping[str, FileRead]] = dict
+    cursor: Cursor | None = None
 
 
 @dataclass(frozen=True)
@@ -146,6 +163,8 @@ class Connector(ABC):
 
     name: ClassVar[str]
     options: ClassVar[type[BaseModel]]
+    cursors: ClassVar[bool] = False
+    """Whether a window may have a cursor."""
 
     @classmethod
     @abstractmethod

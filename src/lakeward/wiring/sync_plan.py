@@ -10,7 +10,7 @@ from lakeward.control.routes import in_words
 from lakeward.control.sources import Feed, SourceRecord
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ColumnMismatch, InvalidName, NameTaken, SchemaError, UsageError
-from lakeward.sources.connector import SourceTable
+from lakeward.sources.connector import Cursor, SourceTable
 from lakeward.wiring.declaring import Declaration, declare
 from lakeward.wiring.sources import check_types, choose
 from lakeward.wiring.sync_modes import SyncMode
@@ -31,6 +31,8 @@ class SyncRequest:
         text: columns of a dataset that is made, which are read as the source prints them.
         arm: of datasets that are made; None: as the flag of the mode's writer says.
         allow_empty: lets a table without rows empty its dataset.
+        cursor: a column whose values grow, by which new rows are found instead of by the source's own way.
+        lag: how much a row's value may lie behind when it becomes visible; see `Cursor`.
     """
 
     source: str
@@ -42,6 +44,8 @@ class SyncRequest:
     arm: str | None = None
     allow_empty: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
+    cursor: str | None = None
+    lag: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class TablePlan:
         mode: how it is synced.
         verb: how it is written.
         first: whether the dataset has no version; nobody may give it one meanwhile.
+        cursor: how new rows are found; None: the source's own way.
     """
 
     source: str
@@ -65,6 +70,7 @@ class TablePlan:
     mode: SyncMode
     verb: str
     first: bool
+    cursor: Cursor | None = None
 
     @property
     def keyed(self) -> bool:
@@ -74,7 +80,8 @@ class TablePlan:
     def actions(self) -> list[str]:
         """Return what the sync does with it, in order."""
         target = f"{self.declaration.name} on {in_words(self.declaration.mode)}"
-        read = f"read {self.table.full_name} of {self.source}: {self.mode.about}"
+        by = f", by {self.cursor.column} with a lag of {self.cursor.lag}" if self.cursor is not None else ""
+        read = f"read {self.table.full_name} of {self.source}: {self.mode.about}{by}"
         return [*self.declaration.actions(), f"{read}; {self.verb} them to {target}, as one new version"]
 
 
@@ -155,7 +162,7 @@ def plan_table(
         )
     if existing is None:
         tree.check_unused(name)
-        _check_text(request, table)
+        _check_columns(request.text, table)
         check_types(table, request.source, request.text)
         types = {each.name: "string" if each.name in request.text else str(each.type) for each in table.columns}
         key = list(request.key) or list(table.primary_key)
@@ -172,10 +179,11 @@ def plan_table(
             next_step="name the key columns: --key COLUMN; or use --mode full",
             table=table.full_name,
         )
+    cursor = _cursor(request, mode, table, bool(key))
     first = existing is None or existing.head_version == 0
     # The database itself lets no key of it come twice, and there is nothing yet to match it with.
     by_itself = first and set(key) == set(table.primary_key)
-    return TablePlan(request.source, table, declaration, types, mode, "replace" if by_itself else verb, first)
+    return TablePlan(request.source, table, declaration, types, mode, "replace" if by_itself else verb, first, cursor)
 
 
 def check_fed(dataset: str, version: int, feed: Feed | None, source: str, table: str) -> None:
@@ -207,9 +215,36 @@ def _own_types(existing: DatasetRecord, request: SyncRequest) -> dict[str, str]:
     return dict(request.columns) or types
 
 
-def _check_text(request: SyncRequest, table: SourceTable) -> None:
+def _cursor(request: SyncRequest, mode: SyncMode, table: SourceTable, keyed: bool) -> Cursor | None:
+    """Return how new rows of a table are found, if that is asked for.
+
+    Raises:
+        SchemaError: the table has no such column.
+        UsageError: rows would be skipped, or come twice.
+    """
+    if request.cursor is None and request.lag is None:
+        return None
+    if request.cursor is None:
+        why, way_out = "a lag is that of a cursor, and none is named", "name it: --cursor COLUMN"
+    elif mode.whole:
+        why, way_out = f"{mode.name} reads every row, whatever a cursor says", "leave it out, or use --mode incremental"
+    elif not keyed:
+        why = "rows from the cursor's last value on are read again, and without a key they would come twice"
+        way_out = "name a key: --key COLUMN; or use --mode full"
+    elif request.lag is None:
+        why = "a row whose transaction ends late has a value that was passed already, and would be skipped for ever"
+        way_out = "say how late rows may come: --lag '1 hour'; --lag 0 if values are given in the order of the commits"
+    else:
+        _check_columns([request.cursor], table)
+        return Cursor(request.cursor, request.lag)
+    raise UsageError(
+        f"table {table.full_name}: {why}", safe="nothing was changed", next_step=way_out, table=table.full_name
+    )
+
+
+def _check_columns(names: Sequence[str], table: SourceTable) -> None:
     known = [column.name for column in table.columns]
-    unknown = [name for name in request.text if name not in known]
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise SchemaError(
             f"table {table.full_name} has no column {unknown[0]!r}; there are {', '.join(known)}",

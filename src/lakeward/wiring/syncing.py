@@ -18,7 +18,7 @@ from lakeward.control.sources import SourceTables
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ConflictError, StorageError, UsageError
 from lakeward.sources.allowed import Allowed
-from lakeward.sources.connector import NEW, ReadWindow, TableRead
+from lakeward.sources.connector import NEW, Position, ReadWindow, TableRead
 from lakeward.storage.facade import Storage
 from lakeward.storage.requests import Output, WriteResult
 from lakeward.types.conform import to_reader
@@ -82,6 +82,8 @@ class SyncedSources(Sources):
         made_as = self._storage.flags.mode_of_new(mode.writer)
         plans: list[TablePlan] = []
         with self.connected(record) as connector:
+            if request.cursor is not None and not connector.cursors:
+                raise UsageError(f"a source of type {record.type} has no cursors", safe="nothing was changed")
             chosen = choose_tables(record, connector.discover(), request.tables)
             for table, name in zip(chosen, dataset_names(request, chosen), strict=True):
                 existing = self._tree.find(name)
@@ -166,6 +168,7 @@ class _TableSync:
         self._progress = progress
         self._counted: CountedBatches | None = None
         self._read: TableRead | None = None
+        self._after: Position | None = None
 
     def output(self) -> Output:
         return Output(
@@ -198,8 +201,9 @@ class _TableSync:
         read, plan = self._read, self._plan
         assert read is not None, "rows are read before they are decided"
         # A full sync reads everything anyway; but what others go on from must be of this table.
-        alone = not plan.mode.whole or not read.follows
-        return Fed(plan.source, plan.table.full_name, read.position, alone, plan.mode.whole, tuple(read.files()))
+        files = tuple(read.files())
+        alone = (not plan.mode.whole or not read.follows) and (bool(files) or read.position != self._after)
+        return Fed(plan.source, plan.table.full_name, read.position, alone, plan.mode.whole, files)
 
     def _seen(self) -> dict[str, FileRead]:
         return self._tables.files(self.record.id)
@@ -228,7 +232,8 @@ class _TableSync:
                 next_step="sync it into a new dataset: --into catalog.schema",
                 dataset=self.record.name,
             )
-        window = ReadWindow(plan.table, plan.types, plan.mode.what, after, plan.keyed, self._seen)
+        self._after = after
+        window = ReadWindow(plan.table, plan.types, plan.mode.what, after, plan.keyed, self._seen, plan.cursor)
         read = self._moment.read(window)
         self._read = read
         total = plan.table.rows if plan.mode.whole else None

@@ -40,6 +40,18 @@ TextOption = Annotated[
     list[str] | None,
     typer.Option("--text", metavar="COLUMN", help="Read a column of a new dataset as the source prints it; repeat."),
 ]
+CursorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cursor", metavar="COLUMN", help="Find new rows by this column, as of a view. Needs a key and --lag."
+    ),
+]
+LagOption = Annotated[
+    str | None,
+    typer.Option(
+        "--lag", metavar="LAG", help="How far behind a row's --cursor may be when it comes: '1 hour', 1000, 0."
+    ),
+]
 EmptyOption = Annotated[
     bool, typer.Option("--allow-empty", help="Let a table that lost all its rows empty its dataset.")
 ]
@@ -61,6 +73,8 @@ def sync(
     columns: ColumnsOption = None,
     column: ColumnOption = None,
     arm: ArmOption = None,
+    cursor: CursorOption = None,
+    lag: LagOption = None,
     allow_empty: EmptyOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -89,6 +103,8 @@ def sync(
         columns=parse_columns(columns, column or []),
         arm=arm,
         allow_empty=allow_empty,
+        cursor=cursor,
+        lag=lag,
     )
     if dry_run:
         with session.workspace() as workspace:

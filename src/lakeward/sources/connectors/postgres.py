@@ -27,6 +27,7 @@ from lakeward.sources.connector import (
     TableRead,
 )
 from lakeward.sources.connectors.postgres_changes import STATE, SYSTEM, HorizonPosition, rows_of
+from lakeward.sources.connectors.postgres_cursor import CursorRows
 from lakeward.sources.connectors.postgres_errors import PostgresErrors
 from lakeward.sources.connectors.postgres_rows import TableRows
 from lakeward.sources.connectors.postgres_types import PostgresType, Rule, as_text, rule_of
@@ -64,6 +65,7 @@ class PostgresSource(Connector):
 
     name: ClassVar[str] = "postgres"
     options: ClassVar[type[BaseModel]] = PostgresOptions
+    cursors: ClassVar[bool] = True
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -163,14 +165,20 @@ class PostgresSnapshot(Snapshot):
     def read(self, window: ReadWindow) -> TableRead:
         """Stream the rows of a window, guarded by the server: see `TableRows`."""
         table = window.table
+        rules = [(column.name, _rule(window, column), column.native) for column in table.columns]
+        rows = TableRows(self._connection, self._named, table, rules, window.types)
+        if window.cursor is not None:
+            found = CursorRows(window, window.cursor, _type_of(window, window.cursor.column))
+            with self._named():
+                upto = found.position(self._fetch(found.highest().as_string())["value"])
+            return TableRead(rows.stream(found.where()), upto.to_json(), found.follows)
         with self._named():
             position = self._position(window) if table.followed else None
         where = rows_of(window, position)
-        rules = [(column.name, _rule(window, column), column.native) for column in table.columns]
-        rows = TableRows(self._connection, self._named, table, rules, window.types)
         if position is None:
             return TableRead(rows.stream(where), None, follows=True)
-        follows = window.after is not None and HorizonPosition.read(window.after).leads_to(position)
+        before = HorizonPosition.read(window.after)
+        follows = before is not None and before.leads_to(position)
         return TableRead(rows.stream(where), position.to_json(), follows)
 
     def _position(self, window: ReadWindow) -> HorizonPosition:
@@ -186,6 +194,12 @@ class PostgresSnapshot(Snapshot):
             cursor.execute(query)
             [row] = cursor.fetch_arrow_table().to_pylist()
         return dict(row)
+
+
+def _type_of(window: ReadWindow, name: str) -> PostgresType:
+    column = next(each for each in window.table.columns if each.name == name)
+    assert isinstance(column, PostgresColumn)
+    return column.of
 
 
 def _rule(window: ReadWindow, column: SourceColumn) -> Rule:

@@ -64,9 +64,9 @@ class HorizonPosition:
         return dict(vars(self))
 
     @classmethod
-    def read(cls, stored: Position) -> HorizonPosition:
-        """Read what `to_json` wrote."""
-        return cls(**stored)
+    def read(cls, stored: Position | None) -> HorizonPosition | None:
+        """Read what `to_json` wrote; None: nothing, or another kind of position, as that of a cursor or of a log."""
+        return cls(**stored) if stored is not None and stored.keys() == cls.__annotations__.keys() else None
 
     def leads_to(self, now: HorizonPosition) -> bool:
         """Say whether `now` is a later moment of the same table, so that numbers of transactions mean the same."""
@@ -91,10 +91,10 @@ def rows_of(window: ReadWindow, now: HorizonPosition | None) -> sql.Composable:
         raise UsageError(
             f"{window.table.full_name} does not tell which rows changed: it is no table that keeps rows itself",
             safe="nothing was written",
-            next_step="sync it with --mode full, or sync the tables that it reads",
+            next_step="sync it with --mode full, or name a column whose values grow: --cursor COLUMN --lag '1 hour'",
             table=window.table.full_name,
         )
-    after = None if window.after is None else HorizonPosition.read(window.after)
+    after = HorizonPosition.read(window.after)
     if after is not None and not after.leads_to(now):
         raise _another(window.table)
     if window.what == CHANGED:
@@ -107,15 +107,15 @@ def rows_of(window: ReadWindow, now: HorizonPosition | None) -> sql.Composable:
 def _new(window: ReadWindow, after: HorizonPosition | None, now: HorizonPosition) -> sql.Composable:
     assert window.what == NEW
     if not window.matched:
-        _check_exact(window.table, after, now)
+        _check_exact(window.table, after, now, begun=window.after is not None)
     if after is None or now.horizon - after.horizon >= XIDS:
         return sql.SQL("NOT ({})").format(_written(now.horizon, now.next))
     return _written(after.horizon, now.horizon)
 
 
-def _check_exact(table: SourceTable, after: HorizonPosition | None, now: HorizonPosition) -> None:
+def _check_exact(table: SourceTable, after: HorizonPosition | None, now: HorizonPosition, *, begun: bool) -> None:
     """Refuse to promise that rows which nothing is known by come once, where that can't be told."""
-    if after is not None and not after.exact:
+    if (after is not None and not after.exact) or (after is None and begun):
         why = "what was read before was not by append, and rows beyond its horizon may have been read already"
     elif now.next >= XIDS:
         why = "its server has run more than 2^32 transactions, so that its oldest rows can't be told from new ones"
