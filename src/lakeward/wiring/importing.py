@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -11,18 +12,29 @@ import pyarrow as pa
 
 from lakeward.control.routes import in_words
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import DataError, LakewardError, StorageError, UsageError
+from lakeward.errors import ColumnMismatch, DataError, LakewardError, StorageError, UsageError
 from lakeward.sources.allowed import Allowed
 from lakeward.sources.file_patterns import find_files
 from lakeward.sources.file_set import FileSet
 from lakeward.sources.object_store import ObjectStore
 from lakeward.sources.source_file import SourceFile
 from lakeward.storage.facade import Storage
+from lakeward.storage.requests import Output, WriteResult
 from lakeward.storage.verbs import verb_named
 from lakeward.types.conform import to_reader
 from lakeward.types.schema import OP, Schema
 from lakeward.wiring.counted_batches import CountedBatches, Progress
 from lakeward.wiring.declaring import Declaration, declare
+from lakeward.wiring.rejected import (
+    COLUMNS,
+    QUARANTINE,
+    REFUSE,
+    Apart,
+    Limit,
+    Tally,
+    check_on_error,
+    rejected_name,
+)
 
 WRITER = "dataset.import"
 Paths = str | Path | Sequence[str | Path]
@@ -47,6 +59,10 @@ class ImportRequest:
         options: how the files are written, by the names of its format's own options. For CSV: `CsvOptions`.
         allow_empty: lets `replace` and `mirror` take zero rows.
         idempotency_key: names the request: an import that is repeated with its key writes nothing.
+        on_error: what becomes of records that can't be taken: `refuse` the import at the first, or `quarantine`: they
+            go to the dataset `<dataset>__rejected`, visible together with the rows of the others.
+        max_rejected: how many may: a number, or a part as `0.5%`; more refuse the import. None: any number.
+        text: columns of a new dataset that are `string`, whatever their values look like.
     """
 
     dataset: str
@@ -60,6 +76,9 @@ class ImportRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
     allow_empty: bool = False
     idempotency_key: str | None = None
+    on_error: str = REFUSE
+    max_rejected: str | int | None = None
+    text: Sequence[str] = ()
 
     @property
     def patterns(self) -> list[str]:
@@ -79,6 +98,9 @@ class ImportHow(TypedDict, total=False):
     options: Mapping[str, Any]
     allow_empty: bool
     idempotency_key: str | None
+    on_error: str
+    max_rejected: str | int | None
+    text: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -89,6 +111,8 @@ class ImportPlan:
     declaration: Declaration
     files: FileSet
     rows: int | None
+    rejected: Declaration | None = None
+    limit: Limit = field(default_factory=Limit)
 
     def actions(self) -> list[str]:
         """Return what the import does, in order."""
@@ -104,12 +128,21 @@ class ImportPlan:
             *self.declaration.actions(),
             *(f"read {file}" for file in several),
             f"{request.mode} {rows} of {self.files} to {target}, as one new version",
+            *self._quarantine(),
+        ]
+
+    def _quarantine(self) -> list[str]:
+        if self.rejected is None:
+            return []
+        return [
+            *self.rejected.actions(),
+            f"append records that can't be taken to {self.rejected.name}, visible with it",
         ]
 
 
 @dataclass(frozen=True)
 class ImportResult:
-    """What an import did; `rows_read` and `rows_written` are equal: no row of a file is lost on the way.
+    """What an import did; `rows_read = rows_written + rows_rejected`: no record of a file is lost on the way.
 
     What became of them: `rows_written = rows_added + rows_updated + rows_unchanged + rows_skipped`, for `changes` and
     `delete` `+ rows_deleted`. `repeated` says that an earlier import with the same idempotency key wrote them.
@@ -119,9 +152,12 @@ class ImportResult:
     path: str
     files: tuple[str, ...]
     created: bool
+    columns: Mapping[str, str]
     mode: str
     rows_read: int
     rows_written: int
+    rows_rejected: int
+    rejected_to: str | None
     rows_added: int
     rows_updated: int
     rows_unchanged: int
@@ -144,12 +180,14 @@ class Importing:
         tree: of the workspace.
         storage: reads and writes.
         allowed: what may be imported from.
+        scratch: where records wait that are rejected.
     """
 
-    def __init__(self, tree: Tree, storage: Storage, allowed: Allowed) -> None:
+    def __init__(self, tree: Tree, storage: Storage, allowed: Allowed, scratch: Path) -> None:
         self._tree = tree
         self._allowed = allowed
         self._storage = storage
+        self._scratch = scratch
 
     def plan_import(self, request: ImportRequest, progress: Progress | None = None) -> ImportPlan:
         """Check an import, and read the files from end to end if their dataset is new. Changes nothing.
@@ -163,6 +201,7 @@ class Importing:
             NameTaken: the dataset exists, and was declared otherwise.
         """
         verb = verb_named(request.mode)
+        limit = check_on_error(request.on_error, request.max_rejected, verb.name, verb.keyed and verb.clears)
         files = _found(request, self._allowed)
         existing = self._tree.find(request.dataset)
         if existing is None and (verb.removes or not request.create):
@@ -171,18 +210,19 @@ class Importing:
             self._tree.check_unused(request.dataset)
         if existing is not None:
             verb.check(existing.schema, existing.name)
-            return ImportPlan(request, self._existing(request, existing), files, None)
+            declaration = self._existing(request, existing)
+            return ImportPlan(request, declaration, files, None, self._rejected(request, declaration), limit)
         if verb.keyed and not request.primary_key:
             raise UsageError(
                 f"{verb.name} matches rows by a primary key, and the new dataset {request.dataset} has none",
                 safe="nothing was changed",
                 next_step="name the key columns: --key",
             )
-        rows, columns = _scan(files, request.columns, progress)
+        rows, columns = self._scan(files, request, limit, progress)
         if verb.per_row:
             columns = {name: type_ for name, type_ in columns.items() if name != OP}
         declaration = declare(self._tree, request.dataset, columns, request.primary_key, request.arm, mode=self._mode())
-        return ImportPlan(request, declaration, files, rows)
+        return ImportPlan(request, declaration, files, rows, self._rejected(request, declaration), limit)
 
     def run_import(self, plan: ImportPlan, actor: str, progress: Progress | None = None) -> ImportResult:
         """Import; the rows become visible at once, or none does.
@@ -194,23 +234,25 @@ class Importing:
         request = plan.request
         taken = verb_named(request.mode).input_schema(plan.declaration.schema)
         types = {column.name: str(column.type) for column in taken.columns}
+        apart = None
+        if plan.rejected is not None:
+            read = partial(plan.files.read, types, None)
+            apart = Apart(read, plan.declaration.name, plan.limit, self._scratch)
         try:
-            reader = plan.files.read(types)
+            reader = plan.files.read(types) if apart is None else apart.good_rows()
         except DataError as error:
             error.safe = error.safe or "nothing was changed"
             raise
         record = plan.declaration.carry_out(self._tree, actor)
         counted = CountedBatches(reader, f"importing {record.name}", plan.rows, progress)
-        rows = pa.RecordBatchReader.from_batches(reader.schema, counted)
+        stream = pa.RecordBatchReader.from_batches(reader.schema, counted)
+        rows, key = partial(to_reader, stream, taken, dataset=record.name), request.idempotency_key
+        outputs = [Output(record, request.mode, rows, request.allow_empty, idempotency_key=key)]
+        if plan.rejected is not None and apart is not None:
+            rejected = plan.rejected.carry_out(self._tree, actor)
+            outputs.append(Output(rejected, "append", apart.rejected_rows, idempotency_key=key))
         try:
-            written = self._storage.write(
-                record,
-                to_reader(rows, taken, dataset=record.name),
-                verb=request.mode,
-                writer=WRITER,
-                allow_empty=request.allow_empty,
-                idempotency_key=request.idempotency_key,
-            )
+            build = self._storage.build(outputs, writer=WRITER)
         except Exception as error:
             # On its way through other libraries an error of the file may have kept only its text.
             if counted.raised is not None and counted.raised is not error:
@@ -218,6 +260,7 @@ class Importing:
             if isinstance(error, LakewardError):
                 _unchanged(error, record)
             raise
+        written = next(each for each in build.transactions if each.dataset == record.name)
         if written.rows_in != counted.rows:
             raise StorageError(
                 f"dataset {record.name}: {counted.rows} rows were read and {written.rows_in} written",
@@ -225,34 +268,52 @@ class Importing:
                 rows_read=counted.rows,
                 rows_written=written.rows_in,
             )
-        return ImportResult(
-            dataset=record.name,
-            path=", ".join(request.patterns),
-            files=tuple(map(str, plan.files.files)),
-            created=plan.declaration.existing is None,
-            mode=request.mode,
-            rows_read=counted.rows,
-            rows_written=written.rows_in,
-            rows_added=written.rows_added,
-            rows_updated=written.rows_updated,
-            rows_unchanged=written.rows_unchanged,
-            rows_deleted=written.rows_deleted,
-            rows_skipped=written.rows_skipped,
-            version=written.version,
-            row_count=written.row_count,
-            committed=written.committed,
-            repeated=written.repeated,
-        )
+        return _result(plan, written, apart.rejected if apart is not None else 0)
 
     def _mode(self) -> str:
         """Return the mode of a dataset that an import makes, if no arm is declared."""
         return self._storage.flags.mode_of_new(WRITER)
+
+    def _rejected(self, request: ImportRequest, declaration: Declaration) -> Declaration | None:
+        """Return the dataset that rejected records go to, where the other one is; None: nothing is rejected."""
+        if request.on_error != QUARANTINE:
+            return None
+        return declare(self._tree, rejected_name(declaration.name), COLUMNS, mode=declaration.mode)
+
+    def _scan(
+        self, files: FileSet, request: ImportRequest, limit: Limit, progress: Progress | None
+    ) -> tuple[int, Mapping[str, str]]:
+        """Read all files, so that a dataset is made for files that can be imported only."""
+
+        def told(file: SourceFile) -> None:
+            if progress is not None:
+                progress(f"reading {file.name} from end to end", 0, None)
+
+        if not request.columns and request.on_error != QUARANTINE:
+            profile = files.scan(told)
+            return profile.rows, as_text(profile.columns, request.text, files)
+        if not request.columns:
+            found = Tally(request.dataset, limit)
+            profile = files.scan(told, found.rejects_of)
+            found.check(profile.rows)
+            return profile.rows, as_text(profile.columns, request.text, files)
+        types = {column.name: str(column.type) for column in Schema.declare(request.columns).columns}
+        types = dict(as_text(types, request.text, files))
+        if request.on_error != QUARANTINE:
+            reader = files.read(types)
+        else:
+            reader = Apart(partial(files.read, types, None), request.dataset, limit, self._scratch).good_rows()
+        counted = CountedBatches(reader, f"checking {files}", None, progress)
+        for _ in counted:
+            pass
+        return counted.rows, types
 
     def _existing(self, request: ImportRequest, existing: DatasetRecord) -> Declaration:
         types = {column.name: str(column.type) for column in existing.schema.columns}
         # The order of columns is the dataset's; a declaration may have the file's.
         same_names = set(request.columns) == set(types)
         columns = {name: request.columns[name] for name in types} if same_names else dict(request.columns) or types
+        columns = dict(as_text(columns, request.text, existing.name))
         key = list(request.primary_key) or existing.schema.primary_key
         declare(self._tree, existing.name, columns, key, request.arm, mode=self._mode())
         return Declaration(existing.name, existing.schema, existing.route.mode, existing)
@@ -268,21 +329,46 @@ def _found(request: ImportRequest, allowed: Allowed) -> FileSet:
     return FileSet([each.file for each in found], request.format, request.options)
 
 
-def _scan(files: FileSet, declared: Mapping[str, str], progress: Progress | None) -> tuple[int, Mapping[str, str]]:
-    """Read all files, so that a dataset is made for files that can be imported only."""
+def as_text(columns: Mapping[str, str], text: Sequence[str], what: object) -> Mapping[str, str]:
+    """Return the types of columns, of which some are text whatever they look like.
 
-    def told(file: SourceFile) -> None:
-        if progress is not None:
-            progress(f"reading {file.name} from end to end", 0, None)
+    Raises:
+        ColumnMismatch: one of these is not there.
+    """
+    missing = [name for name in text if name not in columns]
+    if missing:
+        raise ColumnMismatch(
+            f"{what}: there is no column {', '.join(map(repr, missing))} to be read as text; "
+            f"there are {', '.join(columns)}",
+            safe="nothing was changed",
+            missing=missing,
+            unexpected=[],
+        )
+    return {name: "string" if name in text else type_ for name, type_ in columns.items()}
 
-    if not declared:
-        profile = files.scan(told)
-        return profile.rows, profile.columns
-    types = {column.name: str(column.type) for column in Schema.declare(declared).columns}
-    counted = CountedBatches(files.read(types), f"checking {files}", None, progress)
-    for _ in counted:
-        pass
-    return counted.rows, types
+
+def _result(plan: ImportPlan, written: WriteResult, rejected: int) -> ImportResult:
+    return ImportResult(
+        dataset=written.dataset,
+        path=", ".join(plan.request.patterns),
+        files=tuple(map(str, plan.files.files)),
+        created=plan.declaration.existing is None,
+        columns={column.name: str(column.type) for column in plan.declaration.schema.columns},
+        mode=plan.request.mode,
+        rows_read=written.rows_in + rejected,
+        rows_written=written.rows_in,
+        rows_rejected=rejected,
+        rejected_to=plan.rejected.name if plan.rejected is not None and rejected else None,
+        rows_added=written.rows_added,
+        rows_updated=written.rows_updated,
+        rows_unchanged=written.rows_unchanged,
+        rows_deleted=written.rows_deleted,
+        rows_skipped=written.rows_skipped,
+        version=written.version,
+        row_count=written.row_count,
+        committed=written.committed,
+        repeated=written.repeated,
+    )
 
 
 def _unchanged(error: LakewardError, record: DatasetRecord) -> LakewardError:

@@ -229,6 +229,7 @@ def _assemble(
         models=models,
         metrics=counting,
         sources=_sources(settings.sources, database, tree, storage),
+        scratch=scratch,
     )
     return Workspace(parts, close=_once(undo.pop_all().close))
 

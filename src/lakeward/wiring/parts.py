@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from lakeward.control.counters import Counting
 from lakeward.control.db import Database
@@ -50,3 +51,4 @@ class Parts:
     models: Models
     metrics: Counting
     sources: SyncedSources
+    scratch: Path

@@ -67,7 +67,7 @@ class Workspace(TreeOfNames):
         self.upkeep = parts.upkeep
         self.pipelines, self.sources = parts.pipelines, parts.sources
         self._models, self._metrics = parts.models, parts.metrics
-        self._importing = Importing(parts.tree, parts.storage, parts.sources.allowed)
+        self._importing = Importing(parts.tree, parts.storage, parts.sources.allowed, parts.scratch)
         self._rooms = Rooms.of(parts)
         self._close = close
 

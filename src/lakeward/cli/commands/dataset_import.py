@@ -90,6 +90,22 @@ def import_file(
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Let replace or mirror leave the dataset without rows.")
     ] = False,
+    on_error: Annotated[
+        str,
+        typer.Option(
+            "--on-error",
+            metavar="HOW",
+            help="Records that can't be taken: refuse the import at the first, or quarantine in DATASET__rejected.",
+        ),
+    ] = "refuse",
+    max_rejected: Annotated[
+        str | None,
+        typer.Option("--max-rejected", metavar="N|P%", help="With quarantine: more than so many refuse the import."),
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option("--text", metavar="COLUMN", help="A column of a new dataset that is text, however it looks."),
+    ] = None,
     idempotency_key: IdempotencyKeyOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -103,7 +119,8 @@ def import_file(
 
     Types are the dataset's; of a new one those declared, or else proposed by reading all files from end to end.
     No value is changed: what does not fit its type is refused with file, line and column, and the dataset stays as it
-    was.
+    was. With --on-error quarantine such records, ragged lines and bytes that are no text go to DATASET__rejected
+    instead, with the same facts and their own text, visible together with the rows.
     """
     how: dict[str, Any] = {
         "columns": parse_columns(columns, column or []),
@@ -115,6 +132,9 @@ def import_file(
         "options": csv_options(null, delimiter, encoding, header),
         "allow_empty": allow_empty,
         "idempotency_key": idempotency_key,
+        "on_error": on_error,
+        "max_rejected": max_rejected,
+        "text": parse_names(text or []),
     }
     if dry_run:
         with session.rehearsal() as (workspace, before):
@@ -125,10 +145,13 @@ def import_file(
     with session.workspace(make=True) as workspace:
         result = workspace.import_file(dataset, files, session.progress, **how)
     seconds = time.monotonic() - started
-    lines = [f"dataset {result.dataset} created"] if result.created else []
+    of_types = ", ".join(f"{name} {type_}" for name, type_ in result.columns.items())
+    lines = [f"dataset {result.dataset} created: {of_types}"] if result.created else []
     became = f"{counted(result.rows_written, 'row')} written"
     if VERBS[mode].keyed:
         became = ", ".join(f"{count:,} {what}" for what, count in _counts(result).items())
+    if result.rejected_to is not None:
+        became += f" + {result.rows_rejected:,} rejected"
     of_files = f" of {counted(len(result.files), 'file')}" if len(result.files) > 1 else ""
     lines.append(f"{counted(result.rows_read, 'row')} read{of_files} = {became}, in {seconds:.1f} s")
     if result.repeated:
@@ -138,6 +161,9 @@ def import_file(
     else:
         lines.append(f"nothing to write: dataset {result.dataset} stays at version {result.version}")
     steps = [lakeward("dataset", "preview", result.dataset)]
+    if result.rejected_to is not None:
+        lines.append(f"what was rejected, and why: dataset {result.rejected_to}")
+        steps.append(lakeward("dataset", "preview", result.rejected_to))
     session.show({**result.to_json(), "seconds": round(seconds, 3)}, lines, steps)
 
 

@@ -183,9 +183,11 @@ class CsvFile(FileFormat):
 
 def _unfit(texts: pa.Array, type_: LogicalType) -> dict[int, str]:
     """Return what is wrong with each value that is not one of the type, by its position."""
+    # What can't be taken is often the same: `n/a`, `-`.
+    encoded = texts.dictionary_encode()
 
     def fault(low: int, high: int) -> str | None:
-        part = texts[low:high]
+        part = encoded.dictionary[low:high]
         if not is_nested(type_):
             reason = refusal(part, type_)
             return None if reason is None else f"{part[0].as_py()!r:.200} {reason}"
@@ -195,7 +197,9 @@ def _unfit(texts: pa.Array, type_: LogicalType) -> dict[int, str]:
             return f"{error.value!r:.200} {error.reason}"
         return None
 
-    return misfits(len(texts), fault)
+    found = misfits(len(encoded.dictionary), fault)
+    wrong = pc.is_in(encoded.indices, pa.array(found, pa.int32()), skip_nulls=True)
+    return {row: found[encoded.indices[row].as_py()] for row in pc.indices_nonzero(wrong).to_pylist()}
 
 
 def _mask(size: int, positions: Collection[int]) -> pa.Array:
