@@ -117,13 +117,14 @@ class ImportPlan:
     def actions(self) -> list[str]:
         """Return what the import does, in order."""
         request, existing = self.request, self.declaration.existing
+        several = self.files.files if len(self.files.files) > 1 else []
         rows = f"{self.rows:,} rows" if self.rows is not None else "the rows"
         target = f"{self.declaration.name} on {in_words(self.declaration.mode)}"
         if existing is not None and request.mode == "replace":
             target += f", instead of its {existing.row_count:,} rows"
         elif existing is not None and verb_named(request.mode).clears:
-            target += f", and delete those of its {existing.row_count:,} rows that are not there"
-        several = self.files.files if len(self.files.files) > 1 else []
+            have = "the files do" if several else "the file does"
+            target += f", and delete those of its {existing.row_count:,} rows that {have} not have"
         return [
             *self.declaration.actions(),
             *(f"read {file}" for file in several),
