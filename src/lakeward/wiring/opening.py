@@ -174,8 +174,7 @@ def _assemble(
     warehouse = warehouse_of(settings, home)
     database = _database(settings, home, undo)
     migrate(database)
-    tree = Tree(database)
-    ledger = _ledger(settings.ledger, database)
+    tree, ledger = Tree(database), _ledger(settings.ledger, database)
     slots = Slots(database, ledger, clock, timeout_seconds=settings.ledger.lock_timeout_seconds)
     counting = _counting(database, undo)
     metrics = counting.metrics

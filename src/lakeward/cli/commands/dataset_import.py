@@ -38,6 +38,31 @@ IdempotencyKeyOption = Annotated[
         "--idempotency-key", metavar="KEY", help="Names the request: repeated with its key, it writes nothing."
     ),
 ]
+OnErrorOption = Annotated[
+    str,
+    typer.Option(
+        "--on-error",
+        metavar="HOW",
+        help="Records that can't be taken: refuse the import at the first, or quarantine in DATASET__rejected.",
+    ),
+]
+MaxRejectedOption = Annotated[
+    str | None,
+    typer.Option("--max-rejected", metavar="N|P%", help="With quarantine: more than so many refuse the import."),
+]
+TextOption = Annotated[
+    list[str] | None,
+    typer.Option("--text", metavar="COLUMN", help="A column of a new dataset that is text, however it looks."),
+]
+FilesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE…",
+        help="Files: .csv, .tsv, .json, .ndjson, .parquet, .arrow; texts also packed. Folders, patterns in quotes "
+        "('*.csv', '**/*.csv') and s3://bucket/key.",
+        show_default=False,
+    ),
+]
 
 
 def register(group: typer.Typer) -> None:
@@ -64,15 +89,7 @@ def csv_options(
 def import_file(
     session: Session,
     dataset: DatasetArgument,
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE…",
-            help="Files: .csv, .tsv, .json, .ndjson, .parquet, .arrow; texts also packed. Folders, patterns in quotes "
-            "('*.csv', '**/*.csv') and s3://bucket/key.",
-            show_default=False,
-        ),
-    ],
+    files: FilesArgument,
     columns: ColumnsOption = None,
     column: ColumnOption = None,
     key: KeyOption = None,
@@ -90,22 +107,9 @@ def import_file(
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Let replace or mirror leave the dataset without rows.")
     ] = False,
-    on_error: Annotated[
-        str,
-        typer.Option(
-            "--on-error",
-            metavar="HOW",
-            help="Records that can't be taken: refuse the import at the first, or quarantine in DATASET__rejected.",
-        ),
-    ] = "refuse",
-    max_rejected: Annotated[
-        str | None,
-        typer.Option("--max-rejected", metavar="N|P%", help="With quarantine: more than so many refuse the import."),
-    ] = None,
-    text: Annotated[
-        list[str] | None,
-        typer.Option("--text", metavar="COLUMN", help="A column of a new dataset that is text, however it looks."),
-    ] = None,
+    on_error: OnErrorOption = "refuse",
+    max_rejected: MaxRejectedOption = None,
+    text: TextOption = None,
     idempotency_key: IdempotencyKeyOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -145,10 +149,16 @@ def import_file(
     with session.workspace(make=True) as workspace:
         result = workspace.import_file(dataset, files, session.progress, **how)
     seconds = time.monotonic() - started
+    lines, steps = _told(result, seconds)
+    session.show({**result.to_json(), "seconds": round(seconds, 3)}, lines, steps)
+
+
+def _told(result: ImportResult, seconds: float) -> tuple[list[str], list[str]]:
+    """Return what is said of an import, and the next steps."""
     of_types = ", ".join(f"{name} {type_}" for name, type_ in result.columns.items())
     lines = [f"dataset {result.dataset} created: {of_types}"] if result.created else []
     became = f"{counted(result.rows_written, 'row')} written"
-    if VERBS[mode].keyed:
+    if VERBS[result.mode].keyed:
         became = ", ".join(f"{count:,} {what}" for what, count in _counts(result).items())
     if result.rejected_to is not None:
         became += f" + {result.rows_rejected:,} rejected"
@@ -164,7 +174,7 @@ def import_file(
     if result.rejected_to is not None:
         lines.append(f"what was rejected, and why: dataset {result.rejected_to}")
         steps.append(lakeward("dataset", "preview", result.rejected_to))
-    session.show({**result.to_json(), "seconds": round(seconds, 3)}, lines, steps)
+    return lines, steps
 
 
 def _counts(result: ImportResult) -> dict[str, int]:
