@@ -317,7 +317,7 @@ def _shadow(wanted: ShadowSection, duck: Duck, database: Database, metrics: Metr
 
 def _sources(wanted: SourcesSection, database: Database, tree: Tree, storage: Storage) -> SyncedSources:
     allowed = Allowed.declare(wanted.allowed_hosts, wanted.allowed_paths, wanted.allowed_references)
-    return SyncedSources(SourceTables(database), tree, storage, allowed, wanted.jobs)
+    return SyncedSources(SourceTables(database), tree, storage, allowed, wanted.jobs, IdempotencyKeys(database))
 
 
 def _stages(models: Models, scratch: Path, engine: Engine) -> Stages:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lakeward.control.idempotency import IdempotencyKeys
 from lakeward.control.records import Fed, FileRead, OpenTransaction
 from lakeward.control.sources import SourceTables
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import ConflictError, StorageError, UsageError
+from lakeward.errors import ConflictError, LakewardError, StorageError, UsageError
 from lakeward.sources.allowed import Allowed
 from lakeward.sources.connector import NEW, Position, ReadWindow, TableRead
 from lakeward.storage.facade import Storage
@@ -61,10 +62,20 @@ class SyncedSources(Sources):
         storage: writes.
         allowed: what sources may reach.
         jobs: how many tables are read at a time.
+        keys: of requests, by which a run knows what it has done.
     """
 
-    def __init__(self, tables: SourceTables, tree: Tree, storage: Storage, allowed: Allowed, jobs: int) -> None:
+    def __init__(
+        self,
+        tables: SourceTables,
+        tree: Tree,
+        storage: Storage,
+        allowed: Allowed,
+        jobs: int,
+        keys: IdempotencyKeys,
+    ) -> None:
         super().__init__(tables, allowed)
+        self._keys = keys
         self._jobs = jobs
         self._tree = tree
         self._storage = storage
@@ -94,15 +105,42 @@ class SyncedSources(Sources):
         return plans
 
     def sync(self, request: SyncRequest, progress: Progress | None = None) -> list[TableSynced]:
-        """Sync; the rows of all tables become visible at once, or none do.
+        """Sync; the rows of all tables become visible at once, or none do. In a run each table is for itself.
 
         Raises:
             ValueRefused: a value has no form in its column's type; every dataset is unchanged.
             ConflictError: somebody else holds or wrote a dataset.
             EmptyReplace: a table has no rows any more, and that was not asked for.
-            What `plan_sync` raises.
+            What `plan_sync` raises. In a run the first error, when all tables were tried; its notes name the others.
         """
         plans = self.plan_sync(request, progress)
+        if request.run is None:
+            return self._together(request, plans, progress)
+        synced: list[TableSynced] = []
+        failed: list[tuple[str, LakewardError]] = []
+        for plan in plans:
+            try:
+                done = self._done(plan, request.run)
+                synced += [done] if done is not None else self._together(request, [plan], progress)
+            except LakewardError as error:
+                failed.append((plan.table.full_name, error))
+        if failed:
+            raise _first_of(failed, synced, request.run)
+        return synced
+
+    def _done(self, plan: TablePlan, run: str) -> TableSynced | None:
+        """Return what a run of this name did to a table already; None: nothing."""
+        existing = plan.declaration.existing
+        found = self._keys.of([(existing.id, _key(plan, run))]) if existing is not None else []
+        if not found:
+            return None
+        written = WriteResult(**found[0].remembered.result)
+        written = replace(written, dataset=plan.declaration.name, repeated=True)
+        return TableSynced(plan.source, plan.table.full_name, plan.mode.name, False, written.rows_in, written)
+
+    def _together(
+        self, request: SyncRequest, plans: Sequence[TablePlan], progress: Progress | None
+    ) -> list[TableSynced]:
         if progress is not None and len(plans) > 1:
             progress = _Summed(plans, progress)
         records = [plan.declaration.carry_out(self._tree, actor()) for plan in plans]
@@ -110,7 +148,7 @@ class SyncedSources(Sources):
             connector = stack.enter_context(self.connected(self.find(request.source)))
             moment = stack.enter_context(Moment(connector, min(self._jobs, len(plans))))
             syncs = [
-                _TableSync(plan, record, self._tables, moment, request.allow_empty, progress)
+                _TableSync(plan, record, self._tables, moment, request, progress)
                 for plan, record in zip(plans, records, strict=True)
             ]
             try:
@@ -124,6 +162,23 @@ class SyncedSources(Sources):
                 raise
         written = {each.dataset: each for each in build.transactions}
         return [each.result(written[each.record.name]) for each in syncs]
+
+
+def _key(plan: TablePlan, run: str) -> str:
+    """Return the key by which a table that a run has done is known; it is committed with the table's rows."""
+    return f"sync.{plan.mode.name} {run}"
+
+
+def _first_of(failed: Sequence[tuple[str, LakewardError]], synced: Sequence[TableSynced], run: str) -> LakewardError:
+    """Return the first error, with what became of the other tables."""
+    (_, first), *others = failed
+    first.__notes__ = [f"table {name} failed, too: {error.message}" for name, error in others]
+    first.__notes__.append(
+        f"{len(synced)} of {len(synced) + len(failed)} tables are done, and stay so. Repeat the command with the same "
+        f"--run {run} for the others"
+    )
+    first.fields.update(failed=[name for name, _ in failed], synced=[each.table for each in synced])
+    return first
 
 
 def _tell(progress: Progress | None, what: str) -> None:
@@ -157,14 +212,14 @@ class _TableSync:
         record: DatasetRecord,
         tables: SourceTables,
         moment: Moment,
-        allow_empty: bool,
+        request: SyncRequest,
         progress: Progress | None,
     ) -> None:
         self.record = record
         self._plan = plan
         self._tables = tables
         self._moment = moment
-        self._allow_empty = allow_empty or plan.first
+        self._request = request
         self._progress = progress
         self._counted: CountedBatches | None = None
         self._read: TableRead | None = None
@@ -175,10 +230,11 @@ class _TableSync:
             self.record,
             self._plan.verb,
             self._rows,
-            allow_empty=self._allow_empty,
+            allow_empty=self._request.allow_empty or self._plan.first,
             opened=self._check_held,
             fed=self._fed,
             give_up=self._moment.give_up,
+            idempotency_key=_key(self._plan, self._request.run) if self._request.run is not None else None,
         )
 
     def result(self, written: WriteResult) -> TableSynced:

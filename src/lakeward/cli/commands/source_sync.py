@@ -52,6 +52,12 @@ LagOption = Annotated[
         "--lag", metavar="LAG", help="How far behind a row's --cursor may be when it comes: '1 hour', 1000, 0."
     ),
 ]
+RunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run", metavar="NAME", help="Sync each table for itself; repeated, leave out what this run has done."
+    ),
+]
 EmptyOption = Annotated[
     bool, typer.Option("--allow-empty", help="Let a table that lost all its rows empty its dataset.")
 ]
@@ -75,6 +81,7 @@ def sync(
     arm: ArmOption = None,
     cursor: CursorOption = None,
     lag: LagOption = None,
+    run: RunOption = None,
     allow_empty: EmptyOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -87,6 +94,9 @@ def sync(
 
     A dataset is named as its table and made if it is missing. Its types are those of docs/sources.md; a value that its
     type can't hold is refused with key and column, and every dataset stays as it was.
+
+    With --run, each table has a moment and a version of its own. One that fails keeps no other from being synced; and
+    when the command is repeated with the same name, also after a crash, tables that are done are left out.
 
     Of files, full reads all of them; incremental and append read those that are new, and one that was changed again
     where rows have a key. Which files were read is decided with their rows. Types of a new dataset are those that a
@@ -105,6 +115,7 @@ def sync(
         allow_empty=allow_empty,
         cursor=cursor,
         lag=lag,
+        run=run,
     )
     if dry_run:
         with session.workspace() as workspace:
@@ -116,10 +127,12 @@ def sync(
     with session.workspace() as workspace:
         synced = workspace.sources.sync(request, session.progress)
     seconds = time.monotonic() - started
-    rows = sum(each.rows_read for each in synced)
+    rows = sum(each.rows_read for each in synced if not each.written.repeated)
+    done = sum(each.written.repeated for each in synced)
     lines: list[RenderableType] = [
         _table(synced),
         f"{counted(rows, 'row')} read{_of_files(synced)} = {counted(rows, 'row')} written, in {seconds:.1f} s",
+        *([f"{counted(done, 'table')} of run {run} done before, and not read again"] if done else []),
         *(f"left for the next sync: {each}" for table in synced for each in table.left),
     ]
     document = {"source": name, "seconds": round(seconds, 3), "datasets": [each.to_json() for each in synced]}
