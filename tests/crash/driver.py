@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import itertools
 import json
 import os
@@ -82,6 +83,10 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         if "drop" in case:
             level, name = case["drop"]
             return {"dropped": workspace.names(level).drop(name, cascade=True).id}
+        if "call" in case:
+            module, function = case["call"]
+            answered: dict[str, Any] = getattr(sys.modules[module], function)(workspace, **case["how"])
+            return answered
         if "recover" in case:
             return {"recovered": [[each.dataset, each.version, each.outcome] for each in workspace.recover()]}
         outputs = [output(workspace, *each, key=case.get("key")) for each in case["write"]]
@@ -142,6 +147,8 @@ def main() -> None:
         command = json.loads(line)
         if "wait" in command:
             answer = event(command["wait"], 0)
+        elif "preload" in command:
+            answer = {"preloaded": importlib.import_module(command["preload"]).__name__}
         elif "watch" in command:
             answer = event(command["watch"], os.WUNTRACED)
         else:

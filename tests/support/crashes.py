@@ -57,6 +57,10 @@ class Driver:
             started.append((answer["pid"], Path(result)))
         return [Case(self, self._ask({"watch": pid}), result) for pid, result in started]
 
+    def preload(self, module: str) -> None:
+        """Import what cases call, once for all of them."""
+        self._ask({"preload": module})
+
     def _ask(self, command: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps(command) + "\n")

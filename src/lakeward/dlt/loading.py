@@ -58,7 +58,8 @@ class Loading:
             records = {each.name: made(self._workspace, each.declaration) for each in loads}
             merging = Merging(self._workspace.pipelines.engine, self._workspace.storage, package.files, records)
             outputs = [self._output(each, records[each.name], merging) for each in loads]
-            outputs += [Output(record, "replace", allow_empty=True) for record in self._tables.gone(package.emptied)]
+            gone = self._tables.gone(package.emptied)
+            outputs += [Output(each, "replace", partial(rows_of, (), each.schema, each.name), True) for each in gone]
             outputs += self._own.outputs(package)
             return self._workspace.storage.build(outputs, writer=WRITER, pipeline=None)
         except LoadedAlready as again:

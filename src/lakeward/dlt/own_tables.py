@@ -23,12 +23,12 @@ from lakeward.dlt.column_types import logical_type
 from lakeward.dlt.merging import READER
 from lakeward.dlt.package import LoadPackage, rows_of
 from lakeward.dlt.tables import Tables
-from lakeward.errors import LakewardError
+from lakeward.errors import LakewardError, NameTaken
 from lakeward.storage.requests import Output, ReadRequest
 from lakeward.types.conform import to_reader
 from lakeward.types.quoting import duckdb_name, duckdb_text
 from lakeward.wiring.actor import actor
-from lakeward.wiring.declaring import Declaration, declare
+from lakeward.wiring.declaring import Declaration, check_same, declare
 from lakeward.wiring.workspace import Workspace
 
 
@@ -161,8 +161,16 @@ class OwnTables:
 
 
 def made(workspace: Workspace, declaration: Declaration) -> DatasetRecord:
-    """Return the dataset of a declaration, made unless it is there, also if another pipeline made it meanwhile."""
-    existing = declaration.existing or workspace.tree.find(declaration.name)
-    if existing is not None:
+    """Return the dataset of a declaration, made if it is missing.
+
+    Raises:
+        NameTaken: another pipeline made it meanwhile, and otherwise; or the name is a twin of another's.
+    """
+    try:
+        return declaration.carry_out(workspace.tree, actor())
+    except NameTaken:
+        existing = workspace.tree.find(declaration.name)
+        if existing is None:
+            raise
+        check_same(existing, declaration.schema)
         return existing
-    return declaration.carry_out(workspace.tree, actor())

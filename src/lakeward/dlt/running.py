@@ -25,8 +25,8 @@ class Loaded:
 
     Args:
         pipeline: the name of dlt's pipeline, under which its state is kept.
-        load_ids: the packages that were loaded.
-        rows: of each table, how many were loaded.
+        load_ids: the packages that were loaded, those first that were pending.
+        rows: of each table, how many were extracted and loaded now.
     """
 
     pipeline: str
@@ -82,9 +82,13 @@ def load(
         dataset_name=schema,
         pipelines_dir=place,
     )
+    loads: list[str] = []
+    if pipeline.has_pending_data:
+        # Given data, dlt would load what is pending, and leave the data alone.
+        loads += pipeline.run().loads_ids
     info = pipeline.run(data, **how)
     trace = pipeline.last_trace
     rows = trace.last_normalize_info.row_counts if trace is not None and trace.last_normalize_info else {}
     own = set(pipeline.default_schema.dlt_table_names())
     counted = {table: count for table, count in sorted(rows.items()) if table not in own}
-    return Loaded(pipeline.pipeline_name, tuple(info.loads_ids), counted)
+    return Loaded(pipeline.pipeline_name, (*loads, *info.loads_ids), counted)

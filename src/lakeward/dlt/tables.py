@@ -238,7 +238,7 @@ def check_fits(existing: DatasetRecord, table: str, columns: Mapping[str, str], 
             f"table {table} has {_listed('column', new)} that dataset {existing.name} has not",
             safe=f"{NOT_WRITTEN}; the dataset is unchanged at version {existing.head_version}",
             next_step="load into new datasets (another dataset_name), or leave new columns out at the source: "
-            "schema_contract={'columns': 'discard_value'}; `dlt pipeline NAME drop-pending-packages` gives this "
+            "schema_contract={'columns': 'discard_value'}; `dlt pipeline NAME abort-packages` gives this "
             "package up",
             dataset=existing.name,
             table=table,
