@@ -16,7 +16,7 @@ from lakeward.sources.change_logs.postgres_position import LogPosition
 from lakeward.sources.change_logs.postgres_slot import SlotStream
 from lakeward.sources.change_logs.postgres_table import LoggedTable, Natives
 
-LARGEST = 16 << 20
+LARGEST = 8 << 20
 """Bytes of messages after which a batch is handed on."""
 
 
@@ -78,14 +78,14 @@ class Follower:
         deadline = time.monotonic() + wait_seconds
         while True:
             message = self._stream.read(deadline)
-            due = message is None
             if message is not None:
                 try:
-                    due = self._gather(message) and time.monotonic() >= deadline
+                    self._gather(message)
                 except LakewardError:
                     yield self._whole()
                     raise
-            if due or gathered.size >= LARGEST:
+            # The first of many messages that are left out may be long ago.
+            if message is None or gathered.size >= LARGEST or time.monotonic() >= deadline:
                 if message is None and not gathered.open:
                     gathered.end = max(gathered.end, self._stream.looked_at)
                 yield self._whole()
@@ -93,8 +93,8 @@ class Follower:
                     yield self._part()
                 deadline = time.monotonic() + wait_seconds
 
-    def _gather(self, message: bytes) -> bool:
-        """Keep a message, and say whether a transaction ends with it."""
+    def _gather(self, message: bytes) -> None:
+        """Keep a message, or what it says."""
         tag, gathered = message[0], self._gathered
         if tag in _ROWS:
             self._ordinal += 2
@@ -106,7 +106,6 @@ class Follower:
         elif tag == pgoutput.COMMIT:
             gathered.end = pgoutput.commit_end(message)
             gathered.open, gathered.open_size = False, 0
-            return True
         elif tag == pgoutput.RELATION:
             self._describe(pgoutput.relation(message))
         elif tag == pgoutput.TRUNCATE:
@@ -117,7 +116,6 @@ class Follower:
                     self._add(table, message)
         elif tag not in pgoutput.IGNORED:
             raise pgoutput.Unreadable(f"a message of kind {message[:1]!r}")
-        return False
 
     def _add(self, table: LoggedTable, message: bytes) -> None:
         gathered = self._gathered
