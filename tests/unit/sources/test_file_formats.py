@@ -10,6 +10,7 @@ from lakeward.errors import UnknownObject
 from lakeward.sources.file_formats import file_formats, format_for
 from lakeward.sources.formats.arrow import ArrowFile
 from lakeward.sources.formats.csv import CsvFile
+from lakeward.sources.formats.excel import ExcelFile
 from lakeward.sources.formats.json import JsonFile
 from lakeward.sources.formats.parquet import ParquetFile
 from lakeward.sources.formats.tsv import TsvFile
@@ -19,6 +20,7 @@ def test_every_format_has_a_name_of_its_own() -> None:
     assert file_formats() == {
         "arrow": ArrowFile,
         "csv": CsvFile,
+        "excel": ExcelFile,
         "json": JsonFile,
         "parquet": ParquetFile,
         "tsv": TsvFile,
@@ -36,6 +38,7 @@ def test_every_format_has_a_name_of_its_own() -> None:
         ("a.tsv.bz2", TsvFile),
         ("a.arrow", ArrowFile),
         ("a.feather", ArrowFile),
+        ("a.XLSM", ExcelFile),
     ],
 )
 def test_the_suffix_decides(name: str, format_: type) -> None:
@@ -44,4 +47,4 @@ def test_the_suffix_decides(name: str, format_: type) -> None:
 
 def test_an_unknown_suffix_lists_the_known_ones() -> None:
     with pytest.raises(UnknownObject, match=r"\.csv.*\.parquet"):
-        format_for(Path("a.xlsx"))
+        format_for(Path("a.xls"))

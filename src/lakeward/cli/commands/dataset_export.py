@@ -9,7 +9,7 @@ import typer
 
 from lakeward.cli.columns import parse_names
 from lakeward.cli.command import DryRunOption, command
-from lakeward.cli.commands.dataset_import import DelimiterOption, EncodingOption, NullOption, csv_options
+from lakeward.cli.commands.dataset_import import DelimiterOption, EncodingOption, NullOption, file_options
 from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.commands.dataset_preview import SinceOption, VersionOption, WhereOption
 from lakeward.cli.session import Session, heavy
@@ -59,7 +59,7 @@ def export(
             version=version,
             since=since,
             overwrite=force,
-            options=csv_options(null, delimiter, encoding),
+            options=file_options(null, delimiter, encoding),
             progress=session.progress,
         )
     line = f"{counted(result.rows, 'row')} of {result.dataset} version {result.version} written to {result.path}"

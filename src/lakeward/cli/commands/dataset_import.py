@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NullOption = Annotated[
     list[str] | None,
-    typer.Option("--null", metavar="TEXT", help="CSV: an unquoted field that means null, as NA; may be repeated."),
+    typer.Option("--null", metavar="TEXT", help="A text that means null, as NA; in CSV unquoted. May be repeated."),
 ]
 DelimiterOption = Annotated[
     str | None,
@@ -31,7 +31,27 @@ ModeOption = Annotated[str, typer.Option("--mode", metavar="MODE", help=f"How: {
 EncodingOption = Annotated[
     str | None, typer.Option("--encoding", metavar="NAME", help="CSV: utf-8 (default), utf-16 or latin-1.")
 ]
-
+HeaderOption = Annotated[
+    bool, typer.Option("--header/--no-header", help="CSV, Excel: the first line or row names the columns.")
+]
+SheetOption = Annotated[
+    str | None, typer.Option("--sheet", metavar="NAME", help="Excel: the sheet; none: the only one.")
+]
+SkipRowsOption = Annotated[
+    int | None, typer.Option("--skip-rows", metavar="N", help="Excel: how many rows stand before the table.")
+]
+CellErrorsOption = Annotated[
+    str | None,
+    typer.Option("--cell-errors", metavar="HOW", help="Excel: refuse (default) cells like #N/A, or take them as null."),
+]
+BlankRowsOption = Annotated[
+    str | None,
+    typer.Option("--blank-rows", metavar="HOW", help="Excel: refuse (default) blank rows between others, or skip."),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option("--format", metavar="NAME", help="arrow, csv, excel, json, parquet or tsv; none: by the file's name."),
+]
 IdempotencyKeyOption = Annotated[
     str | None,
     typer.Option(
@@ -58,8 +78,8 @@ FilesArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE…",
-        help="Files: .csv, .tsv, .json, .ndjson, .parquet, .arrow; texts also packed. Folders, patterns in quotes "
-        "('*.csv', '**/*.csv') and s3://bucket/key.",
+        help="Files: .csv, .tsv, .json, .ndjson, .xlsx, .parquet, .arrow; texts also packed. Folders, patterns "
+        "in quotes ('*.csv', '**/*.csv') and s3://bucket/key.",
         show_default=False,
     ),
 ]
@@ -70,11 +90,15 @@ def register(group: typer.Typer) -> None:
     command(group, "import")(import_file)
 
 
-def csv_options(
-    null: list[str] | None, delimiter: str | None, encoding: str | None, header: bool = True
+def file_options(
+    null: list[str] | None, delimiter: str | None, encoding: str | None, header: bool = True, **others: object
 ) -> dict[str, Any]:
-    """Return what was said about a CSV file; nothing, if nothing was."""
-    options: dict[str, Any] = {}
+    """Return what was said about a file; nothing, if nothing was.
+
+    Args:
+        others: options by their names; None: nothing was said of it.
+    """
+    options: dict[str, Any] = {name: value for name, value in others.items() if value is not None}
     if null:
         options["null_markers"] = tuple(null)
     if delimiter is not None:
@@ -98,11 +122,12 @@ def import_file(
     null: NullOption = None,
     delimiter: DelimiterOption = None,
     encoding: EncodingOption = None,
-    header: Annotated[bool, typer.Option("--header/--no-header", help="CSV: the first line names the columns.")] = True,
-    format: Annotated[
-        str | None,
-        typer.Option("--format", metavar="NAME", help="arrow, csv, json, parquet or tsv; none: by the file's name."),
-    ] = None,
+    header: HeaderOption = True,
+    sheet: SheetOption = None,
+    skip_rows: SkipRowsOption = None,
+    cell_errors: CellErrorsOption = None,
+    blank_rows: BlankRowsOption = None,
+    format: FormatOption = None,
     create: Annotated[bool, typer.Option("--create/--no-create", help="Make the dataset if it does not exist.")] = True,
     allow_empty: Annotated[
         bool, typer.Option("--allow-empty", help="Let replace or mirror leave the dataset without rows.")
@@ -126,6 +151,7 @@ def import_file(
     was. With --on-error quarantine such records, ragged lines and bytes that are no text go to DATASET__rejected
     instead, with the same facts and their own text, visible together with the rows.
     """
+    excel = {"sheet": sheet, "skip_rows": skip_rows, "cell_errors": cell_errors, "blank_rows": blank_rows}
     how: dict[str, Any] = {
         "columns": parse_columns(columns, column or []),
         "primary_key": parse_names(key or []),
@@ -133,7 +159,7 @@ def import_file(
         "mode": mode,
         "create": create,
         "format": format,
-        "options": csv_options(null, delimiter, encoding, header),
+        "options": file_options(null, delimiter, encoding, header, **excel),
         "allow_empty": allow_empty,
         "idempotency_key": idempotency_key,
         "on_error": on_error,

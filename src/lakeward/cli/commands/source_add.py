@@ -8,7 +8,7 @@ import typer
 
 from lakeward.cli.columns import parse_names
 from lakeward.cli.command import command
-from lakeward.cli.commands.dataset_import import DelimiterOption, EncodingOption, NullOption, csv_options
+from lakeward.cli.commands.dataset_import import DelimiterOption, EncodingOption, NullOption, file_options
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 from lakeward.cli.text import counted
@@ -79,7 +79,7 @@ def add(
 
     Files: each --path is a table, named as its files begin or as their folder, or as you say (NAME=PATTERN).
     """
-    options = {"url": url, "path": path, "format": format_, **csv_options(null, delimiter, encoding)}
+    options = {"url": url, "path": path, "format": format_, **file_options(null, delimiter, encoding)}
     given = {**{key: value for key, value in options.items() if value}, **parse_options(option or [])}
     with session.workspace(make=True) as workspace:
         added = workspace.sources.add(name, type_ or _told(given), given, parse_names(table or []))
