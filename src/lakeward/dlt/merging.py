@@ -30,6 +30,7 @@ READER = "dlt.load"
 
 _PLACE = "place\x01"
 """The place of a row in the package, under a name that no column can have."""
+_IN_ORDER = f"{duckdb_name(_PLACE)} NULLS FIRST"
 _LAST = f"{duckdb_name(_PLACE)} DESC"
 _RANK = duckdb_name("rank\x01")
 
@@ -59,8 +60,10 @@ class Merging:
         steps = _nested_steps(load, keys) if load.root != load.name else _root_steps(keys)
         key = _names(schema.primary_key)
         deleted = f"SELECT {key}, 'delete' AS {OP} FROM gone"
-        stands = f"SELECT {_names(schema.names)}, 'insert' AS {OP} FROM stands"
-        found = self._run(load, f"WITH {steps} {stands} UNION ALL BY NAME {deleted}")
+        stands = f"SELECT {_names((*schema.names, _PLACE))}, 'insert' AS {OP} FROM stands"
+        # In the order of the package, so that the same load always gives the same rows the same positions.
+        rows = f"SELECT {_names(schema.names)}, {OP} FROM ({stands} UNION ALL BY NAME {deleted}) ORDER BY {_IN_ORDER}"
+        found = self._run(load, f"WITH {steps} {rows}")
         taken = verb_named("changes").input_schema(schema)
         return to_reader(found, taken, dataset=self.records[load.name].name)
 
@@ -68,7 +71,7 @@ class Merging:
         """Return the rows of the package that stand."""
         keys, schema = _keys_of(load), self.records[load.name].schema
         steps = _nested_steps(load, keys) if load.root != load.name else _root_steps(keys)
-        found = self._run(load, f"WITH {steps} SELECT {_names(schema.names)} FROM stands")
+        found = self._run(load, f"WITH {steps} SELECT {_names(schema.names)} FROM stands ORDER BY {_IN_ORDER}")
         return to_reader(found, schema, dataset=self.records[load.name].name)
 
     def _run(self, load: TableLoad, sql: str) -> pa.RecordBatchReader:
