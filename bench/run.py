@@ -18,6 +18,7 @@ import small_build
 import sources
 
 import moves
+import server
 import stores
 
 BENCHMARKS = (
@@ -33,6 +34,7 @@ BENCHMARKS = (
     moves,
     pipelines,
     parallel,
+    server,
     sources,
     stores,
 )

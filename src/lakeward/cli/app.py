@@ -30,6 +30,7 @@ from lakeward.cli.commands import (
     plan,
     run,
     schema,
+    serve,
     source,
     status,
     verify,
@@ -83,6 +84,7 @@ for _module in (
     ledger,
     maintain,
     model,
+    serve,
     lint_seam,
     demo,
 ):

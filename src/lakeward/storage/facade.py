@@ -146,9 +146,10 @@ class Storage:
         if chosen.place is None or count == 0:
             return schema.empty_table()
         positions = dataset.next_row_index if chosen.place.version.version == dataset.head_version else None
+        start = 0 if request.after is None else request.after + 1
 
         def opened(place: Place) -> pa.RecordBatchReader:
-            found = first_rows(place, table_ref(dataset), replace(scan, identity=True), count, positions)
+            found = first_rows(place, table_ref(dataset), replace(scan, identity=True), count, positions, start)
             return found.select(schema.names).to_reader()
 
         return self._streamed(dataset, chosen, schema, opened, FIRST, scan).read_all()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot import exp
@@ -173,12 +173,21 @@ def parse_filter(text: str, schema: Schema, dataset: str) -> Filter:
 
 def below(where: Filter | None, position: int) -> Filter:
     """Return a filter narrowed to rows whose `__row_index` is less than `position`."""
-    first = f"{ROW_INDEX} < {position}"
-    conjunct = Conjunct(ROW_INDEX, "<", position)
+    return _narrowed(where, "<", position)
+
+
+def behind(where: Filter | None, position: int) -> Filter:
+    """Return a filter narrowed to rows whose `__row_index` is greater than `position`."""
+    return _narrowed(where, ">", position)
+
+
+def _narrowed(where: Filter | None, operator: str, position: int) -> Filter:
+    first = f"{ROW_INDEX} {operator} {position:d}"
+    conjunct = Conjunct(ROW_INDEX, operator, position)
     if where is None:
         return Filter(first, (ROW_INDEX,), (conjunct,))
     columns = tuple(dict.fromkeys((*where.columns, ROW_INDEX)))
-    return Filter(f"({where.sql}) AND {first}", columns, (*where.conjuncts, conjunct))
+    return replace(where, sql=f"({where.sql}) AND {first}", columns=columns, conjuncts=(*where.conjuncts, conjunct))
 
 
 def _parts(predicate: exp.Expr) -> Iterator[exp.Expr]:

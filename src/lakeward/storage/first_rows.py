@@ -18,7 +18,9 @@ FIRST_POSITIONS = 65_536
 """A filter is tried on so many positions before it is tried on all of them."""
 
 
-def first_rows(place: Place, table: TableRef, scan: Scan, count: int, positions: int | None) -> pa.Table:
+def first_rows(
+    place: Place, table: TableRef, scan: Scan, count: int, positions: int | None, start: int = 0
+) -> pa.Table:
     """Return the `count` rows of least `__row_index` of those that a scan gives, in that order.
 
     Args:
@@ -27,9 +29,13 @@ def first_rows(place: Place, table: TableRef, scan: Scan, count: int, positions:
         scan: which rows and columns; the identity columns are needed.
         count: how many rows at most; more than that, and a batch, are never held.
         positions: every `__row_index` of the version is less; None: not known.
+        start: every `__row_index` that the scan gives is at least this.
     """
     found = None
-    for bound in _bounds(count, scan.where is not None, positions):
+    # A filter on the position alone, which says where to start, leaves no gaps.
+    filtered = scan.where is not None and scan.where.columns != (ROW_INDEX,)
+    for width in _widths(count, filtered, None if positions is None else positions - start):
+        bound = None if width is None else start + width
         part = scan if bound is None else replace(scan, where=below(scan.where, bound))
         found = _least(place.arm.scan(table, place.version, part), count)
         if found.num_rows == count:
@@ -38,11 +44,11 @@ def first_rows(place: Place, table: TableRef, scan: Scan, count: int, positions:
     return found
 
 
-def _bounds(count: int, filtered: bool, positions: int | None) -> Iterator[int | None]:
-    """Yield how far to look. Positions have gaps where rows were deleted, so one look may not be enough."""
-    for bound in (FIRST_POSITIONS,) if filtered else (count, FIRST_POSITIONS):
-        if bound >= count and (positions is None or bound < positions):
-            yield bound
+def _widths(count: int, filtered: bool, positions: int | None) -> Iterator[int | None]:
+    """Yield on how many positions to look. Where rows were deleted they have gaps, so one look may not be enough."""
+    for width in (FIRST_POSITIONS,) if filtered else (count, FIRST_POSITIONS):
+        if width >= count and (positions is None or width < positions):
+            yield width
     yield None
 
 

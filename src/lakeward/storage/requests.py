@@ -25,6 +25,7 @@ class ReadRequest:
         where: a SQL predicate over business and identity columns; rows for which it is true are kept.
         version: the dataset as it was at this version; None: at its head.
         since: only rows that were written after this version.
+        after: only rows whose `__row_index` is greater.
         identity: add the identity columns at the end.
         arm: read from this arm only; None: from the one that serves.
     """
@@ -35,6 +36,7 @@ class ReadRequest:
     since: int | None = None
     identity: bool = False
     arm: str | None = None
+    after: int | None = None
 
 
 @dataclass(frozen=True)

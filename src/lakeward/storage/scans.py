@@ -8,7 +8,7 @@ from lakeward.control.tree import DatasetRecord
 from lakeward.errors import SchemaError, UnknownVersion
 from lakeward.storage.arm import Scan
 from lakeward.storage.changes import check_order
-from lakeward.storage.filters import parse_filter
+from lakeward.storage.filters import behind, parse_filter
 from lakeward.storage.identity import with_identity
 from lakeward.storage.requests import ReadRequest
 from lakeward.types.schema import ROW_ID, ROW_INDEX
@@ -38,6 +38,8 @@ def scan_of(dataset: DatasetRecord, request: ReadRequest) -> Scan:
             )
     columns = columns_of(dataset, request.columns)
     where = parse_filter(request.where, dataset.schema, dataset.name) if request.where is not None else None
+    if request.after is not None:
+        where = behind(where, request.after)
     return Scan(columns, request.identity, request.since, where)
 
 

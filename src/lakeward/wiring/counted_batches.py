@@ -30,6 +30,11 @@ class CountedBatches:
         self._total = total
         self._progress = progress
 
+    @property
+    def schema(self) -> pa.Schema:
+        """That of the batches."""
+        return self._reader.schema
+
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         try:
             for batch in self._reader:

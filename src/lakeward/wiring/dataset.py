@@ -196,9 +196,18 @@ class Dataset:
         version: int | None = None,
         identity: bool = False,
         since: int | None = None,
+        columns: Sequence[str] | None = None,
+        after: int | None = None,
     ) -> pa.Table:
-        """Return the first rows in the order in which they were written; the arguments are those of `read`."""
-        request = ReadRequest(where=where, version=version, since=since, identity=identity)
+        """Return the first rows in the order in which they were written; the other arguments are those of `read`.
+
+        Args:
+            rows: how many at most.
+            where, version, identity, since, columns: as in `read`.
+            after: only rows behind this `__row_index`: that of the last row of the page before.
+        """
+        chosen = tuple(columns) if columns is not None else None
+        request = ReadRequest(chosen, where, version, since, identity, after=after)
         return self._rooms.storage.first_rows(self._known, rows, request)
 
     def digest(self, arm: str | None = None, version: int | None = None) -> Digest:

@@ -179,6 +179,15 @@ class ShadowSection(_Section):
     )
 
 
+class ServerSection(_Section):
+    """The HTTP server, `lakeward serve`."""
+
+    host: str = Field("127.0.0.1", description="the address that it listens on, one of this machine only")
+    port: int = Field(8321, ge=0, le=65535, description="its port; 0: a free one")
+    page_rows: int = Field(1000, ge=1, le=100_000, description="how many rows a page has at most")
+    body_limit_bytes: int = Field(1 << 30, gt=0, description="how many bytes a request may bring")
+
+
 class Settings(_Section):
     """Every setting of a workspace."""
 
@@ -201,6 +210,7 @@ class Settings(_Section):
     build: BuildSection = BuildSection()  # type: ignore[call-arg]
     sources: SourcesSection = SourcesSection()  # type: ignore[call-arg]
     shadow: ShadowSection = ShadowSection()  # type: ignore[call-arg]
+    server: ServerSection = ServerSection()  # type: ignore[call-arg]
 
     @field_validator("home", "warehouse", mode="before")
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,24 +33,41 @@ def write_csv(reader: pa.RecordBatchReader, path: Path, options: CsvOptions | No
         StorageFull: no space left.
         UsageError: the path can't be written.
     """
+    rows = 0
+    with replaced_file(path) as file:
+        for lines, count in csv_lines(reader, path, options):
+            file.write(lines)
+            rows += count
+    return rows
+
+
+def csv_lines(
+    reader: pa.RecordBatchReader, path: Path, options: CsvOptions | None = None
+) -> Iterator[tuple[bytes, int]]:
+    """Yield the encoded lines of a CSV file, and how many rows are in them.
+
+    Args:
+        reader: the rows.
+        path: what the file is called in errors.
+        options: how it is written.
+
+    Raises:
+        SourceFileError, SchemaError, ValueRefused: as `write_csv`.
+    """
     options = options or CsvOptions()
     names = reader.schema.names
     if options.header:
         check_names(names, path)
     writer = _Writer(path, options, names)
-    with replaced_file(path) as file:
-        if options.encoding == "utf-16":
-            file.write(codecs.BOM_UTF16_LE)
-        if options.header:
-            file.write(writer.encode([pa.array([name]) for name in names], first_row=0))
-        rows = 0
-        for batch in reader:
-            # Sliced, because the joined text of a batch must stay below the 2 GiB of one Arrow array.
-            for start in range(0, batch.num_rows, _SLICE_ROWS):
-                part = batch.slice(start, _SLICE_ROWS)
-                file.write(writer.encode(part.columns, first_row=rows + 1))
-                rows += part.num_rows
-    return rows
+    mark = codecs.BOM_UTF16_LE if options.encoding == "utf-16" else b""
+    yield mark + (writer.encode([pa.array([name]) for name in names], first_row=0) if options.header else b""), 0
+    rows = 0
+    for batch in reader:
+        # Sliced, because the joined text of a batch must stay below the 2 GiB of one Arrow array.
+        for start in range(0, batch.num_rows, _SLICE_ROWS):
+            part = batch.slice(start, _SLICE_ROWS)
+            yield writer.encode(part.columns, first_row=rows + 1), part.num_rows
+            rows += part.num_rows
 
 
 class _Writer:

@@ -1,0 +1,51 @@
+"""The application: its routes, what answers for their errors, and what is refused before them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from fastapi import FastAPI
+
+import lakeward
+from lakeward.server.perimeter import LOOPBACK, Perimeter
+from lakeward.server.problems import register
+from lakeward.server.rooms import Rooms
+from lakeward.server.routes import datasets, health
+from lakeward.wiring.workspace import Workspace
+
+PREFIX = "/api/v1"
+
+
+def create_app(
+    workspace: Workspace,
+    scratch: Path,
+    *,
+    page_rows: int,
+    body_limit: int,
+    hosts: Collection[str] = LOOPBACK,
+) -> FastAPI:
+    """Return the application that serves a workspace.
+
+    Args:
+        workspace: stays open as long as it runs; whoever opened it closes it.
+        scratch: a directory for bodies of requests.
+        page_rows: how many rows a page has at most.
+        body_limit: how many bytes a request may bring.
+        hosts: names by which the server may be called.
+    """
+    app = FastAPI(
+        title="Lakeward",
+        version=lakeward.__version__,
+        summary="Datasets that live as Postgres rows or Iceberg tables.",
+        openapi_url=f"{PREFIX}/openapi.json",
+        # Their pages load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.rooms = Rooms(workspace, scratch, page_rows)
+    register(app)
+    app.include_router(health.router)
+    app.include_router(datasets.router, prefix=PREFIX)
+    app.add_middleware(Perimeter, hosts=hosts, body_limit=body_limit)
+    return app

@@ -1,0 +1,225 @@
+"""Datasets: their list, their rows out and in, what changed in them, their history and checksum."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import pyarrow as pa
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from lakeward.errors import UsageError
+from lakeward.server.bodies import FORMATS, format_of, received
+from lakeward.server.documents import (
+    DatasetList,
+    DatasetSummary,
+    Digest,
+    NewDataset,
+    Page,
+    TransactionList,
+    Written,
+)
+from lakeward.server.incoming import write_file
+from lakeward.server.pages import Cursor, page_of
+from lakeward.server.problems import Problem
+from lakeward.server.representations import PAGE, REPRESENTATIONS, Representation, chosen, coalesced
+from lakeward.server.rooms import Here
+from lakeward.storage.verbs import VERBS
+from lakeward.wiring.dataset import Dataset
+
+NAME = r"/datasets/{name:path}"
+
+Name = Annotated[
+    str, Path(description="catalog.schema.dataset", examples=["main.sales.orders"], json_schema_extra={"minLength": 1})
+]
+Columns = Annotated[list[str] | None, Query(alias="column", description="which columns, in order; none: all")]
+Where = Annotated[str | None, Query(description="a SQL predicate over the row's columns", examples=["amount > 10"])]
+Version = Annotated[int | None, Query(ge=0, description="the dataset as it was at this version; none: the newest")]
+Since = Annotated[int | None, Query(ge=0, description="only rows that were added or updated after this version")]
+Identity = Annotated[bool, Query(description="add the identity columns")]
+Arm = Annotated[str | None, Query(description="read from this arm, which must hold the version; none: as routed")]
+Format = Annotated[
+    str | None,
+    Query(description=f"how rows are sent: {', '.join([PAGE, *REPRESENTATIONS])}; none: as the header Accept says"),
+]
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": Problem, "description": "What was asked for can't be done; nothing was changed."},
+    "5XX": {"model": Problem, "description": "The server or its stores can't answer now."},
+}
+STREAMS: dict[str, Any] = {
+    each.media_type.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}}
+    for each in REPRESENTATIONS.values()
+}
+BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "The rows. JSON is an array of objects, or one object on each line.",
+        "content": {
+            "application/json": {
+                "schema": {"type": "array", "items": {"type": "object"}},
+                "example": [{"id": 1, "note": "first", "amount": 12.5}],
+            },
+            **{
+                media_type: {"schema": {"type": "string", "format": "binary"}}
+                for media_type in FORMATS
+                if media_type != "application/json"
+            },
+        },
+    }
+}
+
+router = APIRouter(tags=["datasets"], responses=PROBLEMS)
+
+
+@router.get("/datasets", summary="List datasets")
+def list_datasets(rooms: Here) -> DatasetList:
+    """Every dataset, by name."""
+    return DatasetList(datasets=[DatasetSummary.of(each) for each in rooms.workspace.datasets()])
+
+
+@router.post("/datasets", status_code=HTTPStatus.CREATED, summary="Make a dataset")
+def create_dataset(rooms: Here, wanted: NewDataset, response: Response) -> DatasetSummary:
+    """Make a dataset without rows. One that is there already, and is as declared, is answered with 200."""
+    declaration = rooms.workspace.declare_dataset(
+        wanted.name, wanted.columns, wanted.primary_key, wanted.arm, wanted.partition_by or None
+    )
+    if declaration.existing is not None:
+        response.status_code = HTTPStatus.OK
+    return DatasetSummary.of(rooms.workspace.ensure_dataset(declaration))
+
+
+@router.get(
+    f"{NAME}/rows",
+    summary="Read rows",
+    response_model=Page,
+    responses={HTTPStatus.OK: {"content": STREAMS, "description": "A page of rows as JSON, or a stream of all rows."}},
+)
+def read_rows(
+    rooms: Here,
+    name: Name,
+    column: Columns = None,
+    where: Where = None,
+    version: Version = None,
+    since: Since = None,
+    identity: Identity = False,
+    arm: Arm = None,
+    format: Format = None,
+    limit: Annotated[int | None, Query(ge=1, description="rows of a page at most; of a page only")] = None,
+    page: Annotated[str | None, Query(description="`next` of the page before; of a page only")] = None,
+    accept: Annotated[str, Header()] = "",
+) -> Response:
+    """Read the rows of one version: as a stream of all of them (Arrow, NDJSON, CSV), or by pages, as JSON.
+
+    The header `Lakeward-Version` says which version they are of. A stream that breaks off has no proper end.
+    """
+    dataset = rooms.workspace.dataset(name)
+    representation = chosen(format, accept)
+    if representation is None:
+        if arm is not None:
+            raise UsageError("a page can't be read from an arm of one's choice", next_step="read a stream", arm=arm)
+        most = min(limit or rooms.page_rows, rooms.page_rows)
+        cursor = Cursor.read(page, version) if page is not None else Cursor(version, None)
+        found = page_of(dataset, cursor, most, columns=column, where=where, since=since, identity=identity)
+        return Response(found, media_type="application/json")
+    if limit is not None or page is not None:
+        raise UsageError("limit and page are for JSON", safe="nothing was changed", next_step=f"format={PAGE}")
+    # Pinned here, so that the header tells the version that is sent.
+    pinned = dataset.version if version is None else version
+    reader = dataset.read(column, where, pinned or None, since, identity, arm)
+    return _streamed(dataset, reader, representation, pinned)
+
+
+@router.post(
+    f"{NAME}/rows",
+    summary="Write rows",
+    openapi_extra=BODY,
+)
+async def write_rows(
+    rooms: Here,
+    name: Name,
+    request: Request,
+    mode: Annotated[str, Query(description=f"how: {', '.join(VERBS)}")] = "append",
+    allow_empty: Annotated[bool, Query(description="let replace and mirror take zero rows")] = False,
+    content_type: Annotated[str, Header(include_in_schema=False)] = "",
+    idempotency_key: Annotated[
+        str | None,
+        Header(min_length=1, max_length=200, description="names the request: repeated with it, it changes nothing"),
+    ] = None,
+) -> Written:
+    """Write rows, atomically: all of them become visible at once, or none.
+
+    Columns are those of the dataset, by name. For `changes` there is a column `__op`, for `delete` only the key's.
+    """
+    if mode not in VERBS:
+        raise UsageError(f"unknown mode {mode!r}; there are {', '.join(VERBS)}", safe="nothing was changed", mode=mode)
+    format = format_of(content_type)
+    dataset = await run_in_threadpool(rooms.workspace.dataset, name)
+    async with received(request, rooms.scratch) as path:
+        result = await run_in_threadpool(
+            write_file, dataset, path, format, mode, allow_empty=allow_empty, idempotency_key=idempotency_key
+        )
+    return Written.model_validate(result.to_json())
+
+
+@router.get(
+    f"{NAME}/changes",
+    summary="Read what changed",
+    response_class=StreamingResponse,
+    responses={HTTPStatus.OK: {"content": STREAMS, "description": "A stream of rows, `__op` first."}},
+)
+def read_changes(
+    rooms: Here,
+    name: Name,
+    since: Annotated[int, Query(ge=0, description="the older version; 0: before the first")],
+    version: Version = None,
+    column: Columns = None,
+    before: Annotated[bool, Query(description="also the old image of each row that was updated")] = True,
+    identity: Identity = False,
+    format: Format = None,
+    accept: Annotated[str, Header()] = "",
+) -> Response:
+    """Read what became of the rows between two versions, as a stream: `insert`, `update`, `before`, `delete`."""
+    dataset = rooms.workspace.dataset(name)
+    representation = chosen(format, accept) or REPRESENTATIONS["ndjson"]
+    newest = dataset.version if version is None else version
+    reader = dataset.changes(since, newest or None, column, before, identity)
+    return _streamed(dataset, reader, representation, newest)
+
+
+@router.get(f"{NAME}/history", summary="Read the history")
+def read_history(
+    rooms: Here,
+    name: Name,
+    most: Annotated[int, Query(ge=1, le=10_000, description="at most so many")] = 100,
+    idle: Annotated[bool, Query(description="also those that had nothing to write")] = False,
+) -> TransactionList:
+    """The transactions of a dataset, newest first."""
+    found = rooms.workspace.dataset(name).history(most, idle)
+    return TransactionList(transactions=[each.to_json() for each in found])
+
+
+@router.get(f"{NAME}/digest", summary="Compute the checksum")
+def read_digest(rooms: Here, name: Name, arm: Arm = None, version: Version = None) -> Digest:
+    """Compute the checksum of a version from the rows of an arm."""
+    dataset = rooms.workspace.dataset(name)
+    pinned = dataset.version if version is None else version
+    digest = dataset.digest(arm, pinned or None)
+    return Digest(dataset=dataset.name, version=pinned, arm=arm or dataset.arm, digest=str(digest), rows=digest.count)
+
+
+@router.get(NAME, summary="Show a dataset")
+def show_dataset(rooms: Here, name: Name) -> DatasetSummary:
+    """Its columns, key, and where it stands."""
+    return DatasetSummary.of(rooms.workspace.dataset(name))
+
+
+def _streamed(
+    dataset: Dataset, reader: pa.RecordBatchReader, representation: Representation, version: int
+) -> StreamingResponse:
+    types = {column.name: column.type for column in dataset.schema.columns}
+    headers = {"Lakeward-Version": str(version), "Cache-Control": "no-store"}
+    parts = coalesced(representation.encode(reader, types))
+    return StreamingResponse(parts, media_type=representation.media_type, headers=headers)

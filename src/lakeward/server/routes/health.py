@@ -1,0 +1,37 @@
+"""Whether the server is alive, and whether it can answer."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from lakeward.server.problems import Problem
+from lakeward.server.rooms import Here
+
+router = APIRouter(tags=["health"])
+
+
+class Health(BaseModel):
+    """It is."""
+
+    status: Literal["ok"] = "ok"
+
+
+@router.get("/healthz", summary="Is the server alive?")
+def healthz() -> Health:
+    """Answer as long as the process does, whatever else is broken."""
+    return Health()
+
+
+@router.get(
+    "/readyz",
+    summary="Can the server answer?",
+    responses={HTTPStatus.SERVICE_UNAVAILABLE: {"model": Problem, "description": "Postgres does not answer."}},
+)
+def readyz(rooms: Here) -> Health:
+    """Answer once Postgres does."""
+    rooms.workspace.datasets()
+    return Health()

@@ -1,0 +1,77 @@
+"""Runs the application until it is told to stop; requests that are under way are answered first."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import uvicorn
+
+from lakeward.errors import UsageError
+from lakeward.server.app import create_app
+from lakeward.server.perimeter import LOOPBACK
+from lakeward.wiring.settings import ServerSection
+from lakeward.wiring.workspace import Workspace
+
+GRACE_SECONDS = 30
+"""So long may a request go on when the server is told to stop."""
+
+
+def serve(workspace: Workspace, settings: ServerSection, scratch: Path | None, ready: Callable[[str], None]) -> None:
+    """Serve a workspace until SIGINT or SIGTERM.
+
+    Args:
+        workspace: what is served.
+        settings: where, and within which limits.
+        scratch: where bodies of requests are kept while they arrive; None: where temporary files are.
+        ready: is told the URL once connections are taken.
+
+    Raises:
+        UsageError: the address can't be listened on, or is not of this machine alone.
+    """
+    if settings.host not in LOOPBACK:
+        raise UsageError(
+            f"the server asks nobody for a name yet, and may be reached from this machine only, not at {settings.host}",
+            safe="nothing was started",
+            next_step="leave --host out; let a proxy that knows its users stand before it",
+            host=settings.host,
+        )
+    listener = _listening(settings.host, settings.port)
+    host, port = listener.getsockname()[:2]
+    with listener, TemporaryDirectory(prefix="serve-", dir=scratch) as bodies:
+        app = create_app(workspace, Path(bodies), page_rows=settings.page_rows, body_limit=settings.body_limit_bytes)
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, timeout_graceful_shutdown=GRACE_SECONDS, server_header=False
+        )
+        ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        _Server(config).run([listener])
+
+
+class _Server(uvicorn.Server):
+    """Ends well when it is told to, where its base would then let the signal end the process."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {each: signal.signal(each, self.handle_exit) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise UsageError(
+            f"{host}:{port} can't be listened on: {error.strerror}",
+            safe="nothing was started",
+            next_step="choose another: --port 0 takes a free one",
+            host=host,
+            port=port,
+        ) from None
