@@ -73,7 +73,8 @@ def apply_shown(session: Session, editor: Editor, dataset: str, edit: Edit, yes:
         confirm("yes")
     result = editor.apply(edit)
     step = lakeward("dataset", "undo-edit", dataset, result.version) if result.committed else None
-    session.show(document(edit, result), [became(result)], [step] if step else [])
+    lines = [became(result), *(f"warning: {each}" for each in result.warnings)]
+    session.show(document(edit, result), lines, [step] if step else [])
 
 
 def show_only(session: Session, editor: Editor, dataset: str, edit: Edit, step: str) -> None:

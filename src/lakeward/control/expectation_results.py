@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import sqlalchemy
@@ -77,6 +77,11 @@ class ExpectationResults:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def keep_behind(self, dataset_id: int, version: int, results: Sequence[ExpectationResult]) -> None:
+        """Keep what was found in a version behind what is kept of it already; see `keep`."""
+        (row,) = self._database.fetch(QUERIES["kept"], {"dataset_id": dataset_id, "version": version})
+        self.keep(dataset_id, version, [replace(each, position=each.position + row["kept"]) for each in results])
 
     def keep(self, dataset_id: int, version: int, results: Sequence[ExpectationResult]) -> None:
         """Keep what was found in a version, all at once. It stays if the version is refused."""

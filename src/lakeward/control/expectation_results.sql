@@ -5,6 +5,10 @@ INSERT INTO lakeward.expectation_results
 VALUES (:dataset_id, :version, :position, :kind, :text, :definition, :on_fail, :outcome, :refused, :rows_checked,
         :rows_failed, :observed, :message, CAST(:samples AS jsonb));
 
+-- name: kept
+SELECT coalesce(max(position) + 1, 0) AS kept FROM lakeward.expectation_results
+WHERE dataset_id = :dataset_id AND version = :version;
+
 -- name: of_rows
 -- What was found in the rows of a version. A copy between the arms, a compaction and a write that no row came for have
 -- those of the version before them.

@@ -137,6 +137,7 @@ class Ledger:
             writer=intent.writer,
             arm_parent=ArmVersion(**parent) if parent is not None else None,
             mirror=_mirror(mirror),
+            expectations=tuple(head["expectations"] or ()),
         )
 
     def _dropped(self, dataset_id: int) -> UnknownObject:

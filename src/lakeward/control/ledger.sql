@@ -7,7 +7,7 @@
 -- lock an intent could read the head just before that decide, and insert just after it, on a parent that is gone.
 -- The route is locked, too: a row that is merely joined would be the one from before the wait.
 SELECT d.head_version, d.next_row_id, d.next_row_index, d.row_count, d.status, d.drop_id, d.slug, d.iceberg_namespace, d.iceberg_table,
-       d.digest_high, d.digest_low,
+       d.digest_high, d.digest_low, d.expectations,
        r.epoch, r.mode, r.primary_arm, r.mirror_arm
 FROM lakeward.datasets d JOIN lakeward.routes r ON r.dataset_id = d.id
 WHERE d.id = :dataset_id FOR NO KEY UPDATE OF d FOR SHARE OF r;

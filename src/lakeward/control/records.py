@@ -71,6 +71,8 @@ class OpenTransaction:
     """The newest version that the arm held when it was opened."""
     mirror: Mirror | None = None
     """The arm that gets what is written besides; None: there is none, or a backfill is under way to it."""
+    expectations: tuple[Any, ...] = ()
+    """What the dataset itself is expected to be, in the form of a pipeline's."""
 
 
 class Claim(Protocol):

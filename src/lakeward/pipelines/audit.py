@@ -58,7 +58,7 @@ class BuildAudit:
     def warnings(self) -> list[str]:
         """What was found, and stopped nothing, for people."""
         return [
-            f"{each.output.dataset.name}: {_line(result)}"
+            f"{each.output.dataset.name}: {line(result)}"
             for each in self._guarded
             for result in each.results
             if not result.good and not result.refused
@@ -83,25 +83,40 @@ class BuildAudit:
         refused: list[Guarded] = []
         for each in self._guarded:
             _refuse_nothing_left(each)
-            each.results = self._judged(each, rows)
+            each.results = judged(each, rows, self.engine, self.results, _title(self.pipeline))
             self.results.keep(each.output.dataset.id, each.version, each.results)
             refused += [each] if any(result.refused for result in each.results) else []
         if refused:
             raise _failure(self.pipeline, refused)
 
-    def _judged(self, guarded: Guarded, rows: JudgedRows) -> list[ExpectationResult]:
-        before = self.results.of_rows(guarded.output.dataset.id, guarded.parent) if guarded.parent else []
-        try:
-            return Judge(guarded, rows, self.engine, before).results()
-        except ComputeError as error:
-            name = guarded.output.dataset.name
-            named = type(error)(
-                f"{_title(self.pipeline)}: what is expected of {name} can't be computed: {error.message}",
-                safe=_safe([guarded]),
-                next_step=error.next_step,
-            )
-            named.fields.update(error.fields, pipeline=self.pipeline, dataset=name)
-            raise named from error
+
+def judged(
+    guarded: Guarded, rows: JudgedRows, engine: Engine, results: ExpectationResults, title: str
+) -> list[ExpectationResult]:
+    """Judge one output.
+
+    Args:
+        guarded: the output, and what is expected of it.
+        rows: opens its rows.
+        engine: computes.
+        results: what was found in versions before.
+        title: what is written, for errors.
+
+    Raises:
+        ComputeError: what is expected can't be computed.
+    """
+    before = results.of_rows(guarded.output.dataset.id, guarded.parent) if guarded.parent else []
+    try:
+        return Judge(guarded, rows, engine, before).results()
+    except ComputeError as error:
+        name = guarded.output.dataset.name
+        named = type(error)(
+            f"{title}: what is expected of {name} can't be computed: {error.message}",
+            safe=safe([guarded]),
+            next_step=error.next_step,
+        )
+        named.fields.update(error.fields, dataset=name)
+        raise named from error
 
 
 def _refuse_nothing_left(guarded: Guarded) -> None:
@@ -117,14 +132,16 @@ def _refuse_nothing_left(guarded: Guarded) -> None:
     )
 
 
-def _line(result: ExpectationResult) -> str:
+def line(result: ExpectationResult) -> str:
+    """Return what was found, for people."""
     samples = ", ".join(
         f"({', '.join(f'{name}={value}' for name, value in sample.items())})" for sample in result.samples
     )
     return f"{result.kind} ({result.text}): {result.message}" + (f": {samples}" if samples else "")
 
 
-def _safe(guarded: Sequence[Guarded]) -> str:
+def safe(guarded: Sequence[Guarded]) -> str:
+    """Return that outputs are as they were, for errors."""
     parts = [
         f"dataset {each.output.dataset.name} "
         + (f"is unchanged at version {each.parent}" if each.parent else "has no version, as before")
@@ -138,15 +155,26 @@ def _title(pipeline: str | None) -> str:
 
 
 def _failure(pipeline: str | None, refused: Sequence[Guarded]) -> ExpectationFailed:
-    lines = [
-        f"{each.output.dataset.name}: {_line(result)}" for each in refused for result in each.results if result.refused
-    ]
-    first = refused[0].output.dataset.name
+    count = sum(result.refused for each in refused for result in each.results)
     done = "was not built" if pipeline is not None else "wrote nothing"
+    return failure(refused, f"{_title(pipeline)} {done}: {count} of its expectations failed", pipeline)
+
+
+def failure(refused: Sequence[Guarded], what: str, pipeline: str | None) -> ExpectationFailed:
+    """Return the error for outputs that are refused, with a line for each expectation that failed.
+
+    Args:
+        refused: which.
+        what: the first line.
+        pipeline: the one that was built, if any.
+    """
+    lines = [
+        f"{each.output.dataset.name}: {line(result)}" for each in refused for result in each.results if result.refused
+    ]
     return ExpectationFailed(
-        f"{_title(pipeline)} {done}: {len(lines)} of its expectations failed\n" + "\n".join(lines),
-        safe=_safe(refused),
-        next_step=f"lakeward dataset expectations {first}",
+        "\n".join([what, *lines]),
+        safe=safe(refused),
+        next_step=f"lakeward dataset expectations {refused[0].output.dataset.name}",
         pipeline=pipeline,
         datasets=[each.output.dataset.name for each in refused],
         expectations=[

@@ -41,7 +41,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^$"), [""])
 
 
 def read_document(
-    text: str, file: str, problems: Problems | None = None, *, header_lines: int = 0
+    text: str, file: str, problems: Problems | None = None, *, header_lines: int = 0, listed: str | None = None
 ) -> tuple[dict[str, Any], Origin]:
     """Read one YAML mapping.
 
@@ -50,6 +50,7 @@ def read_document(
         file: its name for errors.
         problems: where errors are noted behind which reading goes on: a repeated key, an anchor; None: they are raised.
         header_lines: how many lines it takes as the header of a `.sql` file; 0: it is no header.
+        listed: a list alone is taken for what stands under this key; None: for a mistake.
 
     Raises:
         SpecError: with file and line: not YAML, not a mapping, more than one document, nested too deep.
@@ -74,7 +75,10 @@ def read_document(
             file=file,
             line=1,
         )
-    data = reader.value(node, ())
+    if listed is not None and isinstance(node, yaml.SequenceNode):
+        data: Any = {listed: reader.value(node, (listed,))}
+    else:
+        data = reader.value(node, ())
     if not isinstance(data, dict):
         raise reader.origin.error(
             "a pipeline is a mapping of keys to values",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lakeward.compute.engine import Engine
 from lakeward.control.names import DatasetName
@@ -11,7 +12,7 @@ from lakeward.errors import LakewardError, SpecError, SqlError, UnknownObject
 from lakeward.pipelines.expectation import QUARANTINE, ROWS, Expectation, RowExpectation, Scope, located_sql
 from lakeward.pipelines.expectation_spec import place_of, quarantine_name, read_expectations
 from lakeward.pipelines.graph import Graph
-from lakeward.pipelines.origin import Path
+from lakeward.pipelines.origin import Origin, Path
 from lakeward.pipelines.problems import Problems
 from lakeward.types.schema import Schema, name_key
 
@@ -20,7 +21,7 @@ _SHORTER = "shorten the name of the dataset"
 _THERE = "name a dataset that is there"
 
 SchemaOf = Callable[[str], Schema]
-"""Returns the columns of a dataset that is no output of the pipeline, or raises UnknownObject."""
+"""Returns the columns of a dataset that is not written at the same time, or raises UnknownObject."""
 
 
 @dataclass(frozen=True)
@@ -68,44 +69,93 @@ def check_expectations(graph: Graph, schemas: Sequence[Schema], engine: Engine, 
     found: list[Expected] = []
     for index, schema in enumerate(schemas):
         with problems.collect():
-            found.append(_Check(graph, index, engine, own, schema_of).expected(schema))
+            spec = graph.pipeline.spec.outputs[index]
+            path: Path = ("outputs", index, "expectations")
+            declared = Declared(spec.dataset, spec.expectations, path, graph.pipeline.origin, "output")
+            check = _Check(declared, schema_of, engine, own, graph.order)
+            expected = check.expected(schema)
+            if expected.parted:
+                check.check_quarantine([*own, *graph.pipeline.sources.values()])
+            found.append(expected)
     problems.raise_all()
     return found
 
 
+@dataclass(frozen=True)
+class Declared:
+    """What was written of one dataset.
+
+    Args:
+        dataset: its name.
+        expectations: the list, as it was written.
+        path, origin: where that is.
+        what: it is, for errors.
+    """
+
+    dataset: str
+    expectations: Sequence[Any]
+    path: Path
+    origin: Origin
+    what: str = "dataset"
+
+
+def check_declared(declared: Declared, schema: Schema, schema_of: SchemaOf, engine: Engine | None = None) -> Expected:
+    """Return what a dataset itself is expected to be, checked against its columns.
+
+    Args:
+        declared: what was written.
+        schema: of the dataset.
+        schema_of: finds the columns of other datasets.
+        engine: describes the SQL in it; None: that was done.
+
+    Raises:
+        SpecError, SqlError: with the place.
+    """
+    expected = _Check(declared, schema_of, engine).expected(schema)
+    for position, each in enumerate(expected.expectations):
+        if each.on_fail == QUARANTINE:
+            raise declared.origin.error(
+                "a dataset's own expectations can't take rows out: its writers have nothing to put them into",
+                (*place_of(each, position, declared.path), "on_fail"),
+                next_step="write `fail` or `warn`; the output of a pipeline takes `on_fail: quarantine`",
+            )
+    return expected
+
+
 class _Check:
-    """Checks the expectations of one output."""
+    """Checks the expectations of one dataset."""
 
     def __init__(
-        self, graph: Graph, index: int, engine: Engine, own: Mapping[str, Schema], schema_of: SchemaOf
+        self,
+        declared: Declared,
+        schema_of: SchemaOf,
+        engine: Engine | None,
+        own: Mapping[str, Schema] | None = None,
+        taken: Collection[str] = (),
     ) -> None:
-        self.graph = graph
-        self.index = index
-        self.engine = engine
-        self.own = own
+        self.declared = declared
+        self.origin = declared.origin
         self.schema_of = schema_of
-        self.origin = graph.pipeline.origin
-        self.output = graph.pipeline.spec.outputs[index]
+        self.engine = engine
+        self.own = own or {}
+        self.taken = taken
 
     def expected(self, schema: Schema) -> Expected:
-        path: Path = ("outputs", self.index, "expectations")
-        expectations = read_expectations(self.output.expectations, path, self.origin)
+        path = self.declared.path
+        expectations = read_expectations(self.declared.expectations, path, self.origin)
         names = dict.fromkeys(each.reads for each in expectations if each.reads is not None)
-        taken = {name.casefold() for name in (*self.graph.order, ROWS)}
+        taken = {name.casefold() for name in (*self.taken, ROWS)}
         others = {name: _free(f"other{number}", taken) for number, name in enumerate(names)}
         scope = Scope(schema, others, {})
         warnings: list[str] = []
         problems = Problems()
         for position, each in enumerate(expectations):
-            place = place_of(each, position, self.index)
+            place = place_of(each, position, path)
             with problems.collect():
                 scope = self.checked(each, scope, place)
             warnings += [f"{self.origin.at(place)}: {warning}" for warning in each.warnings()]
         problems.raise_all()
-        expected = Expected(self.output.dataset, tuple(expectations), scope, tuple(warnings))
-        if expected.parted:
-            self.check_quarantine()
-        return expected
+        return Expected(self.declared.dataset, tuple(expectations), scope, tuple(warnings))
 
     def checked(self, expectation: Expectation, scope: Scope, place: Path) -> Scope:
         """Check one expectation; returns the scope with the columns of the other dataset that it reads."""
@@ -113,21 +163,23 @@ class _Check:
             found = self.other(expectation.reads, expectation, place)
             scope = Scope(scope.schema, scope.others, {**scope.schemas, expectation.reads: found})
         if expectation.name == "primary_key" and not scope.schema.primary_key:
-            raise self.refuse("the output has no 'primary_key' to expect", place, "write `primary_key: [column]`")
+            hint = "write `primary_key: [column]`" if self.own else "make a dataset with `--key COLUMN`"
+            raise self.refuse(f"the {self.declared.what} has no 'primary_key' to expect", place, hint)
         expectation.check_columns(scope, place, self.refuse)
         for key, text in expectation.texts().items():
             self.check_text(expectation, text, scope, (*place, key))
         return scope
 
-    def check_quarantine(self) -> None:
+    def check_quarantine(self, used: Collection[str]) -> None:
         """Refuse a name that is too long, and one that the pipeline uses otherwise."""
-        path: Path = ("outputs", self.index, "dataset")
-        name = quarantine_name(self.output.dataset)
+        dataset = self.declared.dataset
+        path: Path = (*self.declared.path[:-1], "dataset")
+        name = quarantine_name(dataset)
         if len(DatasetName.parse(name).dataset.encode()) > MAX_NAME_BYTES:
             raise self.refuse(f"the quarantine's name, {name}, is longer than {MAX_NAME_BYTES} bytes", path, _SHORTER)
-        if name_key(name) in {name_key(each) for each in (*self.own, *self.graph.pipeline.sources.values())}:
+        if name_key(name) in {name_key(each) for each in used}:
             what = "it reads or writes it otherwise: rename that dataset"
-            raise self.refuse(f"{name} is also where bad rows of {self.output.dataset} go", path, what)
+            raise self.refuse(f"{name} is also where bad rows of {dataset} go", path, what)
 
     def refuse(self, reason: str, path: Path, next_step: str) -> SpecError:
         return self.origin.error(reason, path, next_step=next_step)
@@ -149,6 +201,8 @@ class _Check:
 
     def check_text(self, expectation: Expectation, text: str, scope: Scope, path: Path) -> None:
         """Ask the engine, whose parser may read the text otherwise than ours; beside a count, it has to aggregate."""
+        if self.engine is None:
+            return
         before = "SELECT (\n" if isinstance(expectation, RowExpectation) else "SELECT count(*) AS n, (\n"
         try:
             types = self.engine.describe(f"{before}{text}\n) AS value FROM {ROWS}", {ROWS: scope.schema})

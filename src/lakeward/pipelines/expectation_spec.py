@@ -38,15 +38,15 @@ def read_expectations(data: Sequence[Any], path: Path, origin: Origin) -> list[E
     return read
 
 
-def place_of(expectation: Expectation, position: int, output: int) -> Path:
-    """Return where an expectation's keys are in the spec.
+def place_of(expectation: Expectation, position: int, path: Path) -> Path:
+    """Return where an expectation's keys are.
 
     Args:
         expectation: which one.
-        position: its place in the output's list.
-        output: the output's place in its own.
+        position: its place in its list.
+        path: where that is.
     """
-    return ("outputs", output, "expectations", position, expectation.name)
+    return (*path, position, expectation.name)
 
 
 def quarantine_name(dataset: str) -> str:

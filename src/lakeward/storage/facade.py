@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -19,9 +19,11 @@ from lakeward.in_place import InPlace
 from lakeward.storage.arm import NEW, OLD, Scan, scanned
 from lakeward.storage.changes import Wanted, check_order, compared, inserts
 from lakeward.storage.compaction import Compaction
+from lakeward.storage.counted import counted
 from lakeward.storage.duck import Duck
 from lakeward.storage.finding import both
 from lakeward.storage.first_rows import first_rows
+from lakeward.storage.judging import Judging
 from lakeward.storage.parity import Parity
 from lakeward.storage.placing import placed
 from lakeward.storage.protocol import WriteProtocol
@@ -80,6 +82,8 @@ class Storage:
         self._recorded = recorded
         self.routing = routing
         self.protocol = protocol
+        self.judging: Judging | None = None
+        """What looks at versions before they are decided; it reads them by this facade, and comes after it."""
 
     # Reading ---------------------------------------------------------------------------------------------------------
 
@@ -315,10 +319,12 @@ class Storage:
         """Write several datasets, visible together or not at all. See `WriteProtocol.run`."""
         for output in outputs:
             verb_named(output.verb).check(output.dataset.schema, output.dataset.name)
+        judgement = self.judging.of(outputs, pipeline) if self.judging is not None else None
+        outputs = judgement.outputs if judgement is not None else outputs
         outputs = [replace(output, opened=partial(self._may_write, writer, output.opened)) for output in outputs]
         result = self.protocol.run(outputs, writer=writer, pipeline=pipeline, width=width)
         self._compaction.after_writes([output.dataset for output in outputs])
-        return result
+        return judgement.told(result) if judgement is not None else result
 
     def _may_write(
         self, writer: str, opened: Callable[[OpenTransaction], None] | None, transaction: OpenTransaction
@@ -371,7 +377,7 @@ class Storage:
             assert head is not None, "a version was there before, and versions don't go away"
             source.append(head)
             found = head.arm.scan(table_ref(dataset), head.version, Scan(dataset.schema.names, identity=True))
-            return found if progress is None else _counted(found, progress)
+            return found if progress is None else counted(found, progress)
 
         def audit(prepared: PreparedVersion) -> Digest:
             held = source[0]
@@ -386,14 +392,3 @@ class Storage:
 
         output = Output(dataset, "copy", rows, allow_empty=True, audit=audit)
         return self.protocol.run([output], writer=writer, kind="copy", arm=to).transactions[0]
-
-
-def _counted(reader: pa.RecordBatchReader, progress: Callable[[int], None]) -> pa.RecordBatchReader:
-    def batches() -> Iterator[pa.RecordBatch]:
-        rows = 0
-        for batch in reader:
-            rows += batch.num_rows
-            yield batch
-            progress(rows)
-
-    return pa.RecordBatchReader.from_batches(reader.schema, batches())

@@ -92,7 +92,7 @@ def _told(output: Output, found: FirstRequest) -> WriteResult:
     result = WriteResult(**found.remembered.result)
     build_id = uuid.UUID(str(result.build_id)) if result.build_id is not None else None
     # The dataset may have another name by now.
-    return replace(result, dataset=output.dataset.name, build_id=build_id, repeated=True)
+    return replace(result, dataset=output.dataset.name, build_id=build_id, repeated=True, warnings=())
 
 
 def _reused(output: Output, stands_for: str, found: FirstRequest) -> KeyReused:

@@ -138,7 +138,8 @@ class WriteResult:
     Every row of the input is counted once: `rows_in = rows_added + rows_updated + rows_unchanged + rows_skipped`, and
     for `changes` and `delete`, whose input asks for deletions, `+ rows_deleted`. Where there was nothing to write,
     `version` is the version that the dataset had before, and `committed` is False. `repeated` says that it is the
-    result of an earlier request with the same idempotency key: nothing was written this time.
+    result of an earlier request with the same idempotency key: nothing was written this time. `warnings` says what is
+    not as the dataset is expected to be, where that stops nothing.
     """
 
     dataset: str
@@ -154,6 +155,7 @@ class WriteResult:
     committed: bool
     build_id: uuid.UUID | None
     repeated: bool = field(default=False, compare=False)
+    warnings: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def nothing(
@@ -172,7 +174,8 @@ class WriteResult:
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
-        return {**vars(self), "build_id": str(self.build_id) if self.build_id else None}
+        build_id = str(self.build_id) if self.build_id else None
+        return {**vars(self), "build_id": build_id, "warnings": list(self.warnings)}
 
 
 @dataclass(frozen=True)

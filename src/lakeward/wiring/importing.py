@@ -146,7 +146,8 @@ class ImportResult:
     """What an import did; `rows_read = rows_written + rows_rejected`: no record of a file is lost on the way.
 
     What became of them: `rows_written = rows_added + rows_updated + rows_unchanged + rows_skipped`, for `changes` and
-    `delete` `+ rows_deleted`. `repeated` says that an earlier import with the same idempotency key wrote them.
+    `delete` `+ rows_deleted`. `repeated` says that an earlier import with the same idempotency key wrote them, and
+    `warnings` what is not as the dataset is expected to be, where that stops nothing.
     """
 
     dataset: str
@@ -168,10 +169,11 @@ class ImportResult:
     row_count: int
     committed: bool
     repeated: bool = False
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
-        return dict(vars(self))
+        return {**vars(self), "warnings": list(self.warnings)}
 
 
 class Importing:
@@ -369,6 +371,7 @@ def _result(plan: ImportPlan, written: WriteResult, rejected: int) -> ImportResu
         row_count=written.row_count,
         committed=written.committed,
         repeated=written.repeated,
+        warnings=written.warnings,
     )
 
 

@@ -13,8 +13,10 @@ from lakeward.clock import Clock, Faults, Ids, NoFaults, RandomIds, SystemClock
 from lakeward.compute.engine import Engine
 from lakeward.compute.engines.duckdb import DuckDBEngine
 from lakeward.control.counters import Counters, Counting
+from lakeward.control.dataset_expectations import DatasetExpectations
 from lakeward.control.db import Database
 from lakeward.control.embedded import EmbeddedPostgres
+from lakeward.control.expectation_results import ExpectationResults
 from lakeward.control.flags.cache import FlagCache
 from lakeward.control.flags.listener import FlagListener
 from lakeward.control.flags.store import FlagTable
@@ -37,6 +39,7 @@ from lakeward.discovery import discover_lazily
 from lakeward.errors import ConflictError, SettingsError, StorageError
 from lakeward.migration.moves.sweep import Sweep
 from lakeward.migration.stage import Rooms as FlipRooms
+from lakeward.pipelines.dataset_judging import DatasetJudging
 from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.service import Pipelines
 from lakeward.pipelines.stage_runner import Stages
@@ -60,6 +63,7 @@ from lakeward.storage.routing import Routing
 from lakeward.storage.settings import CompactionPolicy, StorageSettings
 from lakeward.storage.shadow import Sampler, Shadow
 from lakeward.storage.warehouse import Warehouse
+from lakeward.wiring.expecting import Expecting
 from lakeward.wiring.flags import Flags
 from lakeward.wiring.parts import Parts
 from lakeward.wiring.places import expanded, prepared_home, scratch_below, warehouse_of
@@ -222,6 +226,7 @@ def _assemble(
         foreign=Foreign(tree, ledger, made, protocol, recovery),
         recovery=recovery,
         retention=retention,
+        expecting=_expecting(tree, ledger, storage, engine, database),
         upkeep=Upkeep(tree, maintenance, models, Counters(database), scratch, purging, IdempotencyKeys(database)),
         pipelines=pipelines,
         names=tree_rooms(tree, ledger, slots, recovery, pipelines, settings.retention.dropped_days, faults, ids),
@@ -239,6 +244,12 @@ def _given(arm: type[StorageArm]) -> type[StorageArm]:
 
 def _ledger(wanted: LedgerSection, database: Database) -> Ledger:
     return Ledger(database, lease_seconds=wanted.lease_seconds, idempotency_days=wanted.idempotency_days)
+
+
+def _expecting(tree: Tree, ledger: Ledger, storage: Storage, engine: Engine, database: Database) -> Expecting:
+    judging = DatasetJudging(tree, ledger, storage, engine, ExpectationResults(database))
+    storage.judging = judging
+    return Expecting(DatasetExpectations(database), judging)
 
 
 def _counting(database: Database, undo: ExitStack) -> Counting:

@@ -20,6 +20,7 @@ from lakeward.storage.foreign import Foreign
 from lakeward.storage.moving import Moving
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.replication import Replication
+from lakeward.wiring.expecting import Expecting
 from lakeward.wiring.flags import Flags
 from lakeward.wiring.settings import LoadedSettings
 from lakeward.wiring.syncing import SyncedSources
@@ -45,6 +46,7 @@ class Parts:
     foreign: Foreign
     recovery: Recovery
     retention: Retention
+    expecting: Expecting
     upkeep: Upkeep
     pipelines: Pipelines
     names: TreeRooms

@@ -12,6 +12,7 @@ from lakeward.control.tree import Tree
 from lakeward.storage.facade import Storage
 from lakeward.storage.foreign import Foreign
 from lakeward.storage.replication import Replication
+from lakeward.wiring.expecting import Expecting
 from lakeward.wiring.exporting import Exporting
 from lakeward.wiring.parts import Parts
 
@@ -29,6 +30,7 @@ class Rooms:
     retention: Retention
     exporting: Exporting
     places: TablePlaces
+    expecting: Expecting
 
     @classmethod
     def of(cls, parts: Parts) -> Rooms:
@@ -43,4 +45,5 @@ class Rooms:
             parts.retention,
             Exporting(parts.storage),
             parts.moves.places,
+            parts.expecting,
         )

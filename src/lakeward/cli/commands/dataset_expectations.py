@@ -1,4 +1,4 @@
-"""`lakeward dataset expectations`: what builds found in the versions of one dataset."""
+"""`lakeward dataset expectations`: what was found in the versions of one dataset."""
 
 from __future__ import annotations
 

@@ -196,6 +196,7 @@ def _told(result: ImportResult, seconds: float) -> tuple[list[str], list[str]]:
         lines.append(f"dataset {result.dataset} is at version {result.version} with {counted(result.row_count, 'row')}")
     else:
         lines.append(f"nothing to write: dataset {result.dataset} stays at version {result.version}")
+    lines += [f"warning: {each}" for each in result.warnings]
     steps = [lakeward("dataset", "preview", result.dataset)]
     if result.rejected_to is not None:
         lines.append(f"what was rejected, and why: dataset {result.rejected_to}")

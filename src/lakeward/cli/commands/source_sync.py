@@ -134,6 +134,7 @@ def sync(
         f"{counted(rows, 'row')} read{_of_files(synced)} = {counted(rows, 'row')} written, in {seconds:.1f} s",
         *([f"{counted(done, 'table')} of run {run} done before, and not read again"] if done else []),
         *(f"left for the next sync: {each}" for table in synced for each in table.left),
+        *(f"warning: {each.written.dataset}: {told}" for each in synced for told in each.written.warnings),
     ]
     document = {"source": name, "seconds": round(seconds, 3), "datasets": [each.to_json() for each in synced]}
     session.show(document, lines, [lakeward("dataset", "preview", each.written.dataset) for each in synced[:1]])
