@@ -188,8 +188,8 @@ def test_positions_are_read_while_the_dataset_is_held(
     shop.execute(f"INSERT INTO {name} VALUES (2, 'b')")
     plan_sync, inner = ws.sources.plan_sync, []
 
-    def planned(request: object) -> object:
-        plans = plan_sync(request)  # type: ignore[arg-type]
+    def planned(request: object, progress: object = None) -> object:
+        plans = plan_sync(request, progress)  # type: ignore[arg-type]
         if not inner:
             inner.append(None)
             sync(name, "append")
