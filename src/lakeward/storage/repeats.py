@@ -8,9 +8,7 @@ that comes with anything else is refused: were it taken for the same request, ro
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -85,14 +83,7 @@ class Repeats:
             rows = digest_batches(schema, output.rows(), connection=connection)
         if (rows.count, rows.high, rows.low) != first.rows:
             raise _reused(output, f"a request with other rows: {first.rows[0]:,}, and these are {rows.count:,}", found)
-        return _told(output, found)
-
-
-def _told(output: Output, found: FirstRequest) -> WriteResult:
-    result = WriteResult(**found.remembered.result)
-    build_id = uuid.UUID(str(result.build_id)) if result.build_id is not None else None
-    # The dataset may have another name by now.
-    return replace(result, dataset=output.dataset.name, build_id=build_id, repeated=True, warnings=())
+        return WriteResult.recalled(first.result, output.dataset.name)
 
 
 def _reused(output: Output, stands_for: str, found: FirstRequest) -> KeyReused:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -171,6 +172,17 @@ class WriteResult:
         """Return the result of a write that had nothing to write; the dataset stays at `version`."""
         rows_in = unchanged + skipped
         return cls(dataset, version, verb, rows_in, 0, 0, unchanged, 0, skipped, row_count, False, build_id)
+
+    @classmethod
+    def recalled(cls, found: Mapping[str, Any], dataset: str) -> WriteResult:
+        """Return the result of an earlier request, as `to_json` told it, for one that repeats it.
+
+        Args:
+            found: what was told.
+            dataset: its name by now.
+        """
+        build_id = uuid.UUID(found["build_id"]) if found["build_id"] is not None else None
+        return cls(**{**found, "dataset": dataset, "build_id": build_id, "repeated": True, "warnings": ()})
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""

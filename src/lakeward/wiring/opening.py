@@ -194,9 +194,7 @@ def _assemble(
     write = partial(WriteProtocol, duck=duck, clock=clock, ids=ids, faults=faults, metrics=metrics)
     protocol, hasty = (write(tree, ledger, line, made, recovery) for line in (slots, no_wait))
     compaction = _compaction(settings, tree, ledger, made, protocol, hasty)
-    table, listener = FlagTable(database), FlagListener(database, clock)
-    undo.callback(listener.close)
-    cache = FlagCache(table, clock, listener.asked, metrics)
+    cache = _flag_cache(database, clock, metrics, undo)
     routing = Routing(ledger, made, retention, cache, metrics)
     shadow = _shadow(settings.shadow, duck, database, metrics, clock)
     undo.callback(shadow.close)
@@ -209,7 +207,7 @@ def _assemble(
     models = Models(ModelTables(database), settings.models.time_limit_seconds)
     stages = partial(_stages, models, scratch)
     moving = Moving(ledger, slots, made, recovery.recover, faults, ids)
-    flags = Flags(tree, table, cache, replication, ParityChecks(database), flips)
+    flags = Flags(tree, FlagTable(database), cache, replication, ParityChecks(database), flips)
     pipelines = Pipelines(tree, ledger, storage, recovery, engine, database, models, stages, settings.build.jobs)
     parts = Parts(
         settings=loaded,
@@ -250,6 +248,12 @@ def _expecting(tree: Tree, ledger: Ledger, storage: Storage, engine: Engine, dat
     judging = DatasetJudging(tree, ledger, storage, engine, ExpectationResults(database))
     storage.judging = judging
     return Expecting(DatasetExpectations(database), judging)
+
+
+def _flag_cache(database: Database, clock: Clock, metrics: Metrics, undo: ExitStack) -> FlagCache:
+    listener = FlagListener(database, clock)
+    undo.callback(listener.close)
+    return FlagCache(FlagTable(database), clock, listener.asked, metrics)
 
 
 def _counting(database: Database, undo: ExitStack) -> Counting:

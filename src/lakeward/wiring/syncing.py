@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -134,8 +134,7 @@ class SyncedSources(Sources):
         found = self._keys.of([(existing.id, _key(plan, run))]) if existing is not None else []
         if not found:
             return None
-        written = WriteResult(**found[0].remembered.result)
-        written = replace(written, dataset=plan.declaration.name, repeated=True)
+        written = WriteResult.recalled(found[0].remembered.result, plan.declaration.name)
         return TableSynced(plan.source, plan.table.full_name, plan.mode.name, False, written.rows_in, written)
 
     def _together(
