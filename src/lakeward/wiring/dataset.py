@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakeward.control.expectation_results import ExpectationResults, JudgedVersion
 from lakeward.control.history import History
 from lakeward.control.records import Transaction
 from lakeward.control.tree import DatasetRecord
@@ -20,13 +19,13 @@ from lakeward.types.schema import Schema
 from lakeward.wiring.actor import actor
 from lakeward.wiring.counted_batches import Progress as FileProgress
 from lakeward.wiring.editing import Editor
-from lakeward.wiring.expecting import Declaration
 from lakeward.wiring.exporting import ExportResult
+from lakeward.wiring.judged_dataset import JudgedDataset
 from lakeward.wiring.overview import DatasetStatus, dataset_status
 from lakeward.wiring.rooms import Rooms
 
 
-class Dataset:
+class Dataset(JudgedDataset):
     """One dataset of an open workspace, wherever its rows are. Its properties are those of this moment."""
 
     def __init__(self, rooms: Rooms, record: DatasetRecord) -> None:
@@ -363,41 +362,6 @@ class Dataset:
             False
         """
         return Editor(self._rooms.tree, self._rooms.storage, self._rooms.database, self._id)
-
-    def expect(self, what: Sequence[Any] | str | Path, dry_run: bool = False) -> Declaration:
-        """Declare what its rows have to be, whoever writes them: every later version is judged before it is visible.
-
-        Args:
-            what: a list like the one of a pipeline's output, or a YAML file that has it; an empty list: nothing.
-            dry_run: check it, and change nothing.
-
-        Raises:
-            SpecError, SqlError: one of them can't be meant. Nothing was changed.
-
-        Example:
-            >>> orders.expect(["primary_key", {"row": {"check": "id > 0", "on_fail": "warn"}}]).changed
-            True
-            >>> orders.expected()
-            ['primary_key', {'row': {'check': 'id > 0', 'on_fail': 'warn'}}]
-        """
-        return self._rooms.expecting.declare(self.record, what, actor(), dry_run=dry_run)
-
-    def expected(self) -> list[Any]:
-        """Return what was declared by `expect`."""
-        return self._rooms.expecting.declared.of(self._id)
-
-    def expectations(self, version: int | None = None, most: int = 20) -> list[JudgedVersion]:
-        """Return what was found in its versions, newest first, also in those that were refused.
-
-        Args:
-            version: in this one only.
-            most: in at most so many.
-
-        Example:
-            >>> [(each.version, each.status) for each in orders.expectations()]
-            []
-        """
-        return ExpectationResults(self._rooms.database).judged(self._id, version=version, most=most)
 
     def __repr__(self) -> str:
         return f"Dataset({self.name!r})"
