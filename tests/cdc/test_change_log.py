@@ -122,7 +122,7 @@ MORE = {
     "inet": "2001:db8::1",
     "_int8": "{-1,NULL}",
     "_bool": "{t,f,NULL}",
-    "varchar[]": '{"a,b","c\\"d","NULL",NULL,"{",""}',
+    "varchar[]": '{"a,b","c\\"d","NULL",NULL,"{","","e\\\\f\ng"}',
     "date[]": "{2024-02-29}",
     "inet[]": "{10.0.0.1}",
     "_timestamptz": '{"2024-02-29 12:00:00+02"}',

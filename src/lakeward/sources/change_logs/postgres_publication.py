@@ -95,6 +95,8 @@ class Publication:
         Raises:
             SchemaError: its changes can't be followed.
         """
+        if not tables:
+            raise SchemaError("no table is named whose changes are to be followed", safe="nothing was changed")
         found = {f"{row.schema}.{row.name}": row for row in self._asked(tables)}
         for table in tables:
             _check(table, found.get(table.full_name))

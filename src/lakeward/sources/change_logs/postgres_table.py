@@ -135,7 +135,8 @@ class LoggedTable:
         except RefusedText as refused:
             key = {each: str(texts[each][refused.index]) for each in self._table.primary_key if each in texts}
             why = f"{column.native} {refused.text!r} is no {wanted}"
-            raise value_refused(self._table, name, why, key, refused.text) from None
+            anew = ", and follow the table anew, since its log keeps it"
+            raise value_refused(self._table, name, why, key, refused.text, anew) from None
 
     def _accept(self, relation: Relation, natives: Natives) -> None:
         """Go on if the table is as it was discovered.

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import adbc_driver_manager
 import psycopg
-import psycopg2
 import sqlalchemy
 
 from lakeward.control.db import Database
@@ -34,13 +33,7 @@ class PostgresErrors:
             yield
         except ControlError as error:
             raise self.error(error.message) from None
-        except (
-            sqlalchemy.exc.SQLAlchemyError,
-            psycopg.Error,
-            psycopg2.Error,
-            adbc_driver_manager.Error,
-            OSError,
-        ) as error:
+        except (sqlalchemy.exc.SQLAlchemyError, psycopg.Error, adbc_driver_manager.Error, OSError) as error:
             cause = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
             raise self.said(str(cause).strip()) from None
 

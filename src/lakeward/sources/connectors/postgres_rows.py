@@ -94,13 +94,21 @@ class TableRows:
         raise value_refused(self._table, column, f"{native} {value!r} is no {rule.type}", key, value)
 
 
-def value_refused(table: SourceTable, column: str, why: str, key: Mapping[str, str], value: str) -> ValueRefused:
-    """Return the error of a value that its column's logical type can't hold."""
+def value_refused(
+    table: SourceTable, column: str, why: str, key: Mapping[str, str], value: str, corrected: str = ""
+) -> ValueRefused:
+    """Return the error of a value that its column's logical type can't hold.
+
+    Args:
+        table, column, key, value: which one.
+        why: names its type, and that which it is not.
+        corrected: what has to follow once it is corrected at the source.
+    """
     where = f" ({', '.join(f'{name}={text}' for name, text in key.items())})" if key else ""
     return ValueRefused(
         f"{table.full_name}{where}, column {column!r}: {why}",
         safe="nothing was written",
-        next_step=f"correct it at the source; or read the column as it is printed there: --text {column} "
+        next_step=f"correct it at the source{corrected}; or read the column as it is printed there: --text {column} "
         "--into catalog.schema, for a new dataset",
         table=table.full_name,
         column=column,
