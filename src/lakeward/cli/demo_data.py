@@ -53,15 +53,19 @@ def data_files() -> dict[str, Path]:
 def write_part(flights: Path, part: str, folder: Path) -> Path:
     """Write one part of the flights as a CSV file of its own, line for line, and return it.
 
+    Both Decembers have the same name: the mended one takes the place of the other.
+
     Args:
         flights: the package's zipped CSV.
         part: `TO_NOVEMBER`, `WRONG_DECEMBER` or `DECEMBER`.
         folder: where to.
     """
-    file = folder / f"flights_{part}.csv"
-    with file.open("w", encoding="utf-8") as out:
+    file = folder / f"flights_{TO_NOVEMBER if part == TO_NOVEMBER else DECEMBER}.csv"
+    # Under another name until it is complete: whoever looks into the folder meanwhile does not take it.
+    written = file.with_suffix(".part")
+    with written.open("w", encoding="utf-8") as out:
         out.writelines(_lines(flights, part))
-    return file
+    return written.replace(file)
 
 
 def _lines(flights: Path, part: str) -> Iterator[str]:
