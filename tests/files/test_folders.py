@@ -224,3 +224,16 @@ def test_a_hundred_thousand_files_that_were_read(ws: lakeward.Workspace, write: 
     write("in/1.csv", "v\n1\n")
     assert names(sync()) == ["1.csv"]
     assert len(SourceTables(ws.database).files(record.id)) == 100_002
+
+
+def test_a_change_that_has_the_time_of_the_one_before(
+    ws: lakeward.Workspace, write: Write, sync: Sync, name: str
+) -> None:
+    file = write("in/1.csv", "v\n1\n")
+    stat = file.stat()
+    sync()
+    assert sync().rows_read == 0
+    write("in/1.csv", "v\n2\n")
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    with pytest.raises(SourceFileError, match=r"1\.csv: was changed"):
+        sync()

@@ -15,7 +15,11 @@ from support.lakes import Lake, Tidier, tidied
 from support.seaweedfs import BUCKET, TABLE_BUCKET, WEED, SeaweedFS, running
 
 # Without the program `test_installed.py` says so.
-collect_ignore = [] if WEED else ["test_verbs.py", "test_trouble.py", "test_killed.py", "test_real_catalog.py"]
+collect_ignore = (
+    []
+    if WEED
+    else ["test_verbs.py", "test_trouble.py", "test_killed.py", "test_real_catalog.py", "test_source_files.py"]
+)
 
 WAREHOUSES = {"sql": f"s3://{BUCKET}/house/one", "rest": f"s3://{TABLE_BUCKET}"}
 

@@ -117,6 +117,7 @@ class TableRead:
         position: None: what comes after them can't be told.
         follows: whether the window's `after` is a position of the same table, on the same server.
         files: once the rows are read, returns the files that they were of, which decide records with them.
+        touched: files that were read before and are the same, whose state has to be recorded anew.
         left: once the rows are read, returns what was left for the next read, in words.
     """
 
@@ -124,6 +125,7 @@ class TableRead:
     position: Position | None
     follows: bool
     files: Callable[[], Sequence[FileRead]] = tuple
+    touched: Sequence[FileRead] = ()
     left: Callable[[], Sequence[str]] = tuple
 
 

@@ -10,9 +10,9 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import IO, cast
+from typing import IO, ClassVar, cast
 
 import pyarrow as pa
 from pyarrow import fs
@@ -127,7 +127,9 @@ class ObjectStore:
     """
 
     def __init__(self, access: StoreAccess | None = None) -> None:
-        self._access = access or StoreAccess()
+        access = access or StoreAccess()
+        usual = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+        self._access = replace(access, endpoint=access.endpoint or usual)
         self._regions: dict[str, fs.S3FileSystem] = {}
 
     def find(self, bucket: str, key: str) -> ListedObject | None:
@@ -181,7 +183,7 @@ class ObjectStore:
         given = self._access.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         if given:
             return given
-        if self._access.endpoint or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
+        if self._access.endpoint:
             return DEFAULT_REGION
         with told(f"s3://{bucket}"):
             return str(fs.resolve_s3_region(bucket))
@@ -194,6 +196,9 @@ class StoredObject(SourceFile):
         files: opens the way to the store.
         bucket, key: where it is; characters of the key mean themselves.
     """
+
+    # A listing has whole seconds, of the store's clock. It refuses requests whose time is a quarter of an hour off.
+    settled_seconds: ClassVar[float] = 16 * 60.0
 
     def __init__(self, files: Callable[[], fs.S3FileSystem], bucket: str, key: str) -> None:
         self._open_files = files

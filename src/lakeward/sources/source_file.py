@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, ClassVar
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,9 @@ class FileState:
 
 class SourceFile(ABC):
     """A file of a disk or of a store. Its text, `str(file)`, is its whole place, for errors; never a secret."""
+
+    settled_seconds: ClassVar[float] = 2.0
+    """Two changes so close together may have the same time: no file system's clock is as coarse as that."""
 
     @property
     @abstractmethod

@@ -258,7 +258,7 @@ class _TableSync:
         # A full sync reads everything anyway; but what others go on from must be of this table.
         files = tuple(read.files())
         alone = (not plan.mode.whole or not read.follows) and (bool(files) or read.position != self._after)
-        return Fed(plan.source, plan.table.full_name, read.position, alone, plan.mode.whole, files)
+        return Fed(plan.source, plan.table.full_name, read.position, alone, plan.mode.whole, (*read.touched, *files))
 
     def _seen(self) -> dict[str, FileRead]:
         return self._tables.files(self.record.id)

@@ -162,7 +162,7 @@ class FilesSource(Connector):
         found = list(scanned) if scanned is not None else self._found(table.patterns)
         read = FilesRead(found, self._opened, window, scanned or {})
         follows = window.after is not None
-        return TableRead(read.stream(), POSITION, follows, files=read.files, left=read.left)
+        return TableRead(read.stream(), POSITION, follows, files=read.files, touched=read.touched, left=read.left)
 
     def close(self) -> None:
         """Do nothing: nothing is kept open."""

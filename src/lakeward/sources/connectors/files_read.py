@@ -8,12 +8,16 @@ A file is known by its place, size, time of change and a hash of its content:
     changed              read again where rows are known by a key; refused by name where they would come twice
     gone                 its rows stay, until all files are read
 
+A time of change that was just past when it was looked at says nothing, since another change may have the same: it is
+not recorded, and the hash tells the next time.
+
 One that is still written when its turn comes is left for the next read: its size and time of change must be the same
 before and after its hash is taken. If it changes later, while its rows are read, nothing is written.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -53,6 +57,8 @@ class FilesRead:
         self._scanned = scanned
         self._whole = window.what == FULL
         self._read: list[FileRead] = []
+        self.touched: list[FileRead] = []
+        """Files that are as they were, and whose time of change is another one."""
         self._left: list[str] = []
         known = {} if self._whole else window.seen()
         self._chosen = [each for each in found if self._is_wanted(each, known.get(each.place))]
@@ -64,7 +70,7 @@ class FilesRead:
         return pa.RecordBatchReader.from_batches(schema, self._batches())
 
     def files(self) -> list[FileRead]:
-        """Return the files that were read so far, and those that were only touched since they were."""
+        """Return the files that were read so far."""
         return self._read
 
     def left(self) -> list[str]:
@@ -82,7 +88,7 @@ class FilesRead:
         except FileNotFoundError:
             return False
         if touched:
-            self._read.append(FileRead(each.place, state.size, state.identity, known.hash))
+            self.touched.append(FileRead(each.place, state.size, _settled(each, state), known.hash))
             return False
         if not self._window.matched:
             raise SourceFileError(
@@ -115,7 +121,7 @@ class FilesRead:
             listed, state = each.state(), each.file.state()
             hash_ = each.file.hash(state)
             if each.file.state() == state:
-                return state, FileRead(each.place, state.size, listed.identity, hash_)
+                return state, FileRead(each.place, state.size, _settled(each, listed), hash_)
             why = "is being written"
         except FileNotFoundError:
             why = "was removed"
@@ -131,3 +137,9 @@ class FilesRead:
             )
         self._left.append(f"{each.file} {why}")
         return None
+
+
+def _settled(each: FoundFile, state: FileState) -> str:
+    """Return what is recorded of a file's time of change: nothing, if the next change could have the same."""
+    past = time.time() - int(state.identity) / 1e9
+    return state.identity if past > each.file.settled_seconds else ""
