@@ -1,6 +1,9 @@
-"""A table of a second PostgreSQL synced into Iceberg, against a read by ADBC with a write of one Parquet file.
+"""What is read from elsewhere, against the least that has to be done for it.
 
-CPU is this process's: the server that is read does the same for both. Rows of the later syncs are matched by their key.
+A table of a second PostgreSQL synced into Iceberg, against a read by ADBC with a write of one Parquet file. CPU is this
+process's: the server that is read does the same for both. Rows of the later syncs are matched by their key.
+
+A workbook scanned, read and imported, against reading its cells by openpyxl alone.
 """
 
 from __future__ import annotations
@@ -8,18 +11,22 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import adbc_driver_postgresql.dbapi
+import openpyxl
 import psycopg
 import pyarrow.parquet as pq
 from measure import Measured, in_fresh_process, table, timed
 
 import lakeward
 from lakeward.control.embedded import EmbeddedPostgres
+from lakeward.sources.formats.excel import ExcelFile
 from lakeward.wiring.sync_plan import SyncRequest
 
 ROWS = 1_000_000
+SHEET_ROWS = 200_000
 QUERY = "SELECT id, customer, amount, note, at FROM orders"
 MADE = f"""
 CREATE TABLE orders AS SELECT i::bigint AS id, (i % 50000)::int AS customer, i / 8.0::float8 AS amount,
@@ -75,6 +82,46 @@ def _syncs(workspace: lakeward.Workspace, url: str) -> dict[str, Callable[[], ob
     }
 
 
+def workbook_case() -> list[dict[str, object]]:
+    """Measure a read by openpyxl, and what an import does."""
+    with tempfile.TemporaryDirectory(prefix="lw-", dir="/tmp") as scratch:
+        root = Path(scratch)
+        root.chmod(0o755)
+        path = root / "orders.xlsx"
+        _save_workbook(path)
+        base = timed(lambda: _read_by_openpyxl(path))
+        rows = [_row("openpyxl, read-only", base, base)]
+        types = {name: str(type_) for name, type_ in ExcelFile(path).scan().columns.items()}
+        with lakeward.open(root / "home") as workspace:
+            for what, run in {
+                "scan for the types": lambda: ExcelFile(path).scan(),
+                "read as batches": lambda: sum(batch.num_rows for batch in ExcelFile(path).read(types)),
+                "import into Iceberg, types declared": lambda: workspace.import_file(
+                    "main.raw.orders", path, arm="iceberg", columns=types
+                ),
+            }.items():
+                rows.append(_row(what, timed(run), base))
+    return rows
+
+
+def _save_workbook(path: Path) -> None:
+    made = openpyxl.Workbook(write_only=True)
+    sheet = made.create_sheet("Orders")
+    sheet.append([f"c{column}" for column in range(10)])
+    start = datetime.fromisoformat("2026-01-01")
+    for i in range(SHEET_ROWS):
+        at = start + timedelta(seconds=i)
+        sheet.append(
+            [i, i * 7, i / 8, i % 10_000 / 100, f"customer {i % 5000}", f"order {i}", at, at.date(), i % 2 == 0, None]
+        )
+    made.save(path)
+
+
+def _read_by_openpyxl(path: Path) -> int:
+    sheet = openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets[0]
+    return sum(1 for _ in sheet.iter_rows(values_only=True))
+
+
 def _row(what: str, run: Measured, base: Measured) -> dict[str, object]:
     return {
         "work": what,
@@ -86,9 +133,14 @@ def _row(what: str, run: Measured, base: Measured) -> dict[str, object]:
 
 
 def main() -> str:
-    """Return the table."""
+    """Return the tables."""
     rows = in_fresh_process(case)
-    return table(f"{ROWS:,} rows × 5 columns from PostgreSQL to Iceberg", rows)  # type: ignore[arg-type]
+    cells = in_fresh_process(workbook_case)
+    return (
+        table(f"{ROWS:,} rows × 5 columns from PostgreSQL to Iceberg", rows)  # type: ignore[arg-type]
+        + "\n"
+        + table(f"{SHEET_ROWS:,} rows × 10 columns of a workbook", cells)  # type: ignore[arg-type]
+    )
 
 
 if __name__ == "__main__":
