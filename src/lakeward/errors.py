@@ -51,6 +51,8 @@ Its fields carry the same facts for programs; `to_json` is what `--output json` 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import ClassVar
 
 
@@ -134,6 +136,29 @@ class KeyReused(UsageError):
 
 class UnknownObject(UsageError):
     """No such catalog, schema, dataset, pipeline, arm …"""
+
+    @classmethod
+    def among(cls, what: str, name: str, known: Iterable[str], **fields: object) -> UnknownObject:
+        """Return the error for a name that is none of those that there are, with the one that may be meant.
+
+        Args:
+            what: kind of thing has the name: `arm`, `write mode` …
+            name: that was given.
+            known: those that there are.
+            fields: the facts for programs.
+
+        Example:
+            >>> UnknownObject.among("write mode", "upsrt", ["append", "upsert"]).next_step
+            'did you mean upsert?'
+        """
+        names = list(known)
+        near = get_close_matches(name, names, n=1)
+        return cls(
+            f"unknown {what} {name!r}; there are {', '.join(names) or 'none'}",
+            safe="nothing was changed",
+            next_step=f"did you mean {near[0]}?" if near else "name one of them",
+            **fields,
+        )
 
 
 class DroppedObject(UnknownObject):

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
-from lakeward.cli.text import printable
+from lakeward.cli.text import counted, printable
 
 if TYPE_CHECKING:
     from lakeward.control.flips import FlipEvent
@@ -21,13 +21,38 @@ WIDE = 80
 ORDER = ("mode", "epoch", "reads", "version", "rows", "bytes", "digest", "lossy", "expected_seconds", "basis")
 """In which order people are told of what a stage has found. The log does not keep one; what is not here comes last."""
 
+COUNTED = {
+    "reads": "read",
+    "rows": "row",
+    "bytes": "byte",
+    "mismatches": "difference",
+    "removed": "row",
+    "brought": "row",
+}
+"""What is counted, by the names that the log has."""
+
+PHRASES = {
+    "reads": "{} compared",
+    "removed": "{} removed",
+    "brought": "{} brought",
+    "lossy": "lossy: {}",
+    "expected_seconds": "expected to take {} s",
+    "basis": "going by {}",
+    "seconds": "in seconds {}",
+    "ignored": "not compared: {}",
+    "ignored_exact": "the rest is equal: {}",
+    "latency_ratio": "reads take {} times as long",
+    "error": "{}",
+}
+"""How people are told what the log has under a name; what is not here is told by its name."""
+
 FOR_PROGRAMS = {"columns"}
 """Of what a stage tells, that which is of no use to people: a fingerprint."""
 
 
 def show_steps(session: Session, steps: list[Step], now: FlipStatus) -> None:
     """Print what stages did, and where the flip stands now."""
-    lines: list[RenderableType] = [f"{step.stage}: {_told(step.details)} ({step.seconds:.2f} s)" for step in steps] or [
+    lines: list[RenderableType] = [f"{step.stage}: {told(step.details)} ({step.seconds:.2f} s)" for step in steps] or [
         "nothing was left to do"
     ]
     session.show(
@@ -35,16 +60,26 @@ def show_steps(session: Session, steps: list[Step], now: FlipStatus) -> None:
     )
 
 
-def _told(details: object) -> str:
+def told(details: object) -> str:
+    """Return what a stage found, for people."""
     assert isinstance(details, dict)
     shown = [name for name in details if name not in FOR_PROGRAMS]
     names = sorted(shown, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
-    return ", ".join(f"{name} {_plain(details[name])}" for name in names)
+    return ", ".join(_phrase(name, details[name]) for name in names)
+
+
+def _phrase(name: str, value: object) -> str:
+    what = COUNTED.get(name)
+    text = counted(value, what) if what is not None and isinstance(value, int) else _plain(value)
+    unsaid = "{}" if what is not None else name.replace("_", " ") + " {}"
+    return PHRASES.get(name, unsaid).format(text)
 
 
 def _plain(value: object) -> str:
     if isinstance(value, dict):
-        return f"({_told(value)})"
+        return f"({told(value)})"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list):
         return "; ".join(map(str, value))
     return f"{value:,}" if isinstance(value, int) else str(value)
@@ -79,14 +114,14 @@ def stage_lines(now: FlipStatus) -> list[RenderableType]:
 def event_lines(now: FlipStatus) -> list[RenderableType]:
     """Return a line for each thing that happened; that a stage has started only if it has not ended since."""
     latest = now.events[-1:]
-    told = [each for each in now.events if each.event != "started" or each in latest]
-    return ["", *map(_event, told)] if told else []
+    shown = [each for each in now.events if each.event != "started" or each in latest]
+    return ["", *map(_event, shown)] if shown else []
 
 
 def _event(event: FlipEvent) -> str:
     took = f" in {event.seconds:.2f} s" if event.seconds is not None else ""
-    told = {name: value for name, value in event.details.items() if name != "actions"}
-    what = "; ".join(part for part in (*event.details.get("actions", ()), _told(told)) if part)
+    details = {name: value for name, value in event.details.items() if name != "actions"}
+    what = "; ".join(part for part in (*event.details.get("actions", ()), told(details)) if part)
     after = f": {what}" if what else ""
     return _folded(f"{event.at:%Y-%m-%d %H:%M:%S}  {event.stage:<9} {event.event}{took}{after}", 21)
 

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakeward.errors import UnknownObject
+
 ARM_MODES = {"postgres": "pg", "iceberg": "iceberg_native"}
 """The mode of a dataset that lives on one arm alone, by that arm."""
+
+
+def check_arm(arm: str | None) -> None:
+    """Refuse an arm that there is not; None: none was named.
+
+    Raises:
+        UnknownObject: there is none of that name.
+    """
+    if arm is not None and arm not in ARM_MODES:
+        raise UnknownObject.among("arm", arm, ARM_MODES, arm=arm)
+
 
 MODES = ("pg", "dual", "iceberg_dual", "iceberg_native")
 """What a writer may do, in ascending order."""

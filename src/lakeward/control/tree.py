@@ -26,7 +26,7 @@ from lakeward.control.objects import (
     invalid_name,
     parse_path,
 )
-from lakeward.control.routes import ARM_MODES, ARMS_OF, Route
+from lakeward.control.routes import ARM_MODES, ARMS_OF, Route, check_arm
 from lakeward.errors import ConflictError, NameTaken, UnknownObject
 from lakeward.types.schema import Schema
 
@@ -233,8 +233,7 @@ class Tree:
             ConflictError: another dataset has that table.
         """
         path = DatasetName.parse(name) if isinstance(name, str) else name
-        if arm not in ARM_MODES:
-            raise UnknownObject(f"unknown arm {arm!r}; there are {', '.join(ARM_MODES)}", arm=arm)
+        check_arm(arm)
         mode = mode or ARM_MODES[arm]
         primary, mirror = ARMS_OF[mode]
         with self._database.transaction() as connection:

@@ -349,7 +349,7 @@ class Flip:
     def _stage(self, name: str) -> Stage:
         found = next((stage for stage in self._stages if stage.name == name), None)
         if found is None:
-            raise UnknownObject(f"a flip has no stage {name!r}; it has {', '.join(s.name for s in self._stages)}")
+            raise UnknownObject.among("stage of a flip", name, [stage.name for stage in self._stages], stage=name)
         return found
 
     def _going_on(self) -> FlipRecord:

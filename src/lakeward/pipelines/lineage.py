@@ -16,7 +16,7 @@ from sqlglot.lineage import Node, lineage
 
 from lakeward.compute.engine import Engine
 from lakeward.compute.sql import DIALECT, parsed
-from lakeward.errors import LakewardError
+from lakeward.errors import LakewardError, UnknownObject
 from lakeward.pipelines.compile import Compiled, CompiledStage, Compiler
 from lakeward.pipelines.graph import Graph, read_graph
 from lakeward.pipelines.models.registered import ModelCatalog
@@ -185,7 +185,11 @@ class Lineage:
                 schemas[name] = schema
         missing = next((name for name in graph.sources(output).values() if name not in schemas), None)
         if missing is not None:
-            raise LakewardError(f"there is no dataset {missing}")
+            raise UnknownObject(
+                f"there is no dataset {missing}",
+                next_step="`lakeward dataset list` shows those there are",
+                dataset=missing,
+            )
         compiler = Compiler(graph, self._engine, schemas, self._models)
         names = list(compiler.describe(output))
         found = _Tracer(graph, schemas).trace(compiler.compile(output))

@@ -26,7 +26,10 @@ def output_schema(graph: Graph, index: int, compiler: Compiler) -> Schema:
     for column in output.primary_key:
         if column not in columns:
             raise located(
-                SchemaError(f"primary key column {column!r} is not in the result; there are {', '.join(columns)}"),
+                SchemaError(
+                    f"primary key column {column!r} is not in the result; there are {', '.join(columns)}",
+                    next_step="name a column of the result, or select the column",
+                ),
                 graph,
                 (*path, "primary_key"),
             )

@@ -343,7 +343,9 @@ class Pipelines:
 
 def _checked(jobs: int) -> int:
     if not 1 <= jobs <= MOST_JOBS:
-        raise UsageError(f"{jobs} jobs are asked for; there can be 1 to {MOST_JOBS}", jobs=jobs)
+        raise UsageError(
+            f"{jobs} jobs are asked for; there can be 1 to {MOST_JOBS}", safe="nothing was built", jobs=jobs
+        )
     return jobs
 
 

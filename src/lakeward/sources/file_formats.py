@@ -47,12 +47,7 @@ def format_named(name: str) -> type[FileFormat]:
     """
     known = file_formats()
     if name not in known:
-        raise UnknownObject(
-            f"unknown file format {name!r}; there are {', '.join(known)}",
-            safe="nothing was changed",
-            next_step="name one of them, or none, so that the file's name tells it",
-            format=name,
-        )
+        raise UnknownObject.among("file format", name, known, format=name)
     return known[name]
 
 

@@ -83,7 +83,7 @@ class Routing:
             UnknownObject: there is none.
         """
         if name not in self._arms:
-            raise UnknownObject(f"unknown arm {name!r}; there are {', '.join(self._arms)}", arm=name)
+            raise UnknownObject.among("arm", name, self._arms, arm=name)
         return self._arms[name]
 
     def choose(

@@ -94,5 +94,5 @@ def verb_named(name: str) -> Verb:
         UnknownObject: there is none.
     """
     if name not in VERBS:
-        raise UnknownObject(f"unknown write mode {name!r}; there are {', '.join(VERBS)}", mode=name)
+        raise UnknownObject.among("write mode", name, VERBS, mode=name)
     return VERBS[name]

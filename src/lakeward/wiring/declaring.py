@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakeward.control.names import DatasetName
-from lakeward.control.routes import ARM_MODES, in_words
+from lakeward.control.routes import ARM_MODES, check_arm, in_words
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import NameTaken, UnknownObject
+from lakeward.errors import NameTaken
 from lakeward.types.logical import LogicalType
 from lakeward.types.partitioning import declare_partitions
 from lakeward.types.schema import Schema
@@ -67,8 +67,7 @@ def declare(
         NameTaken: the dataset exists with other columns, another key, other partitions or on another arm.
         SchemaError, InvalidName, UnknownObject: the declaration is wrong.
     """
-    if arm is not None and arm not in ARM_MODES:
-        raise UnknownObject(f"unknown arm {arm!r}; there are {', '.join(ARM_MODES)}", arm=arm)
+    check_arm(arm)
     schema = Schema.declare(columns, primary_key, name)
     parts = None if partition_by is None else declare_partitions(partition_by, schema, name)
     existing = tree.find(name)

@@ -186,7 +186,10 @@ class Flags:
         kind, name = _which(writer, reader)
         value, other = (mode, prefer) if kind == WRITER else (prefer, mode)
         if value is None or other is not None:
-            raise UsageError(f"a {kind} is set with {'mode' if kind == WRITER else 'prefer'}, and with that alone")
+            raise UsageError(
+                f"a {kind} is set with {'mode' if kind == WRITER else 'prefer'}, and with that alone",
+                safe="nothing was changed",
+            )
         if kind == WRITER:
             check_mode(writer_named(name), value)
         else:
@@ -306,7 +309,11 @@ def _takes_a_flip(record: DatasetRecord, mode: str, arm: str, holds: int | None)
 
 def _which(writer: str | None, reader: str | None) -> tuple[str, str]:
     if (writer is None) == (reader is None):
-        raise UsageError("name a writer or a reader, and one of them only")
+        raise UsageError(
+            "name a writer or a reader, and one of them only",
+            safe="nothing was changed",
+            next_step="`lakeward flags list` shows both",
+        )
     return (WRITER, writer) if writer is not None else (READER, str(reader))
 
 

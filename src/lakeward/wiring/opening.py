@@ -159,7 +159,9 @@ def resolve_settings(flags: Mapping[str, object], settings_file: str | Path | No
     files = [Path(settings_file)] if settings_file is not None else []
     for file in files:
         if not file.exists():
-            raise SettingsError(f"there is no settings file {file}", file=str(file))
+            raise SettingsError(
+                f"there is no settings file {file}", next_step="name one that is there, or none", file=str(file)
+            )
     first = load_settings(flags, files)
     home = first.values.home
     return first if home is None else load_settings(flags, [expanded(home) / SETTINGS_FILE, *files])

@@ -54,7 +54,11 @@ class Pin:
         """
         record = self._records.get(name)
         if record is None:
-            raise UnknownObject(f"dataset {name} is not pinned; pinned are {', '.join(self._records)}", dataset=name)
+            raise UnknownObject(
+                f"dataset {name} is not pinned; pinned are {', '.join(self._records)}",
+                next_step="name it where the others are pinned",
+                dataset=name,
+            )
         chosen = tuple(columns) if columns is not None else None
         if self._versions[name] == 0:
             schema = arrow_schema(record.schema if chosen is None else record.schema.select(chosen))

@@ -59,5 +59,5 @@ def sync_mode(name: str) -> SyncMode:
         UnknownObject: there is none.
     """
     if name not in MODES:
-        raise UnknownObject(f"unknown sync mode {name!r}; there are {', '.join(MODES)}", mode=name)
+        raise UnknownObject.among("sync mode", name, MODES, mode=name)
     return MODES[name]

@@ -57,7 +57,7 @@ class Named:
 
     def __init__(self, rooms: TreeRooms, level: str) -> None:
         if level not in LEVELS:
-            raise UnknownObject(f"unknown level {level!r}; there are {', '.join(LEVELS)}", level=level)
+            raise UnknownObject.among("level", level, LEVELS, level=level)
         self._rooms = rooms
         self._level = level
 

@@ -79,7 +79,7 @@ def test_a_canary_by_command(run: Run, opened: lakeward.Workspace) -> None:
     opened.create_dataset("main.sales.orders", {"id": "long"}, ["id"]).write([{"id": 1}, {"id": 2}])
     run("flip", "start", "main.sales.orders", "--until", "mirror")
     smoke = run("flip", "canary", "main.sales.orders", "--smoke")
-    assert smoke.code == 0 and "canary: reads 4" in smoke.out
+    assert smoke.code == 0 and "canary: 4 reads compared" in smoke.out
     watched = run("flip", "canary", "main.sales.orders", "--for", "0.5s", "--then", "nothing", "--output", "json")
     assert watched.document["steps"][0]["mismatches"] == 0
     assert (watched.document["mode"], watched.document["next_stage"]) == ("dual", "switch")

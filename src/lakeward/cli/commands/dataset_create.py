@@ -11,6 +11,7 @@ from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
+from lakeward.control.routes import check_arm
 
 ColumnsOption = Annotated[
     str | None,
@@ -62,6 +63,7 @@ def create(
     Its catalog and schema are made, too, if they are missing. If it exists as declared, nothing happens; if it exists
     and is another, that is an error.
     """
+    check_arm(arm)
     declared, keys = parse_columns(columns, column or []), parse_names(key or [])
     if dry_run:
         with session.rehearsal() as (workspace, before):

@@ -14,7 +14,8 @@ from lakeward.cli.commands.dataset_name import DatasetArgument
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 from lakeward.cli.text import counted
-from lakeward.storage.verbs import VERBS
+from lakeward.control.routes import check_arm
+from lakeward.storage.verbs import VERBS, verb_named
 
 if TYPE_CHECKING:
     from lakeward.wiring.importing import ImportResult
@@ -151,6 +152,8 @@ def import_file(
     was. With --on-error quarantine such records, ragged lines and bytes that are no text go to DATASET__rejected
     instead, with the same facts and their own text, visible together with the rows.
     """
+    check_arm(arm)
+    verb_named(mode)
     excel = {"sheet": sheet, "skip_rows": skip_rows, "cell_errors": cell_errors, "blank_rows": blank_rows}
     how: dict[str, Any] = {
         "columns": parse_columns(columns, column or []),

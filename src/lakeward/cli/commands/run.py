@@ -15,6 +15,7 @@ from lakeward.cli.commands.dataset_create import ArmOption, KeyOption
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session, heavy
 from lakeward.cli.text import table
+from lakeward.control.routes import check_arm
 from lakeward.errors import UsageError
 
 
@@ -59,6 +60,7 @@ def run(
     written as in a pipeline; what a pipeline expects of the dataset is expected here, too. Nothing of it is stored but
     the version that it writes.
     """
+    check_arm(arm)
     one_off = heavy("lakeward.pipelines.one_off")
     request = one_off.RunRequest(
         sys.stdin.read() if sql == "-" else sql,

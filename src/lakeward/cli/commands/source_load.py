@@ -14,6 +14,7 @@ from lakeward.cli.commands.dataset_create import ArmOption
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session, heavy
 from lakeward.cli.text import counted, table
+from lakeward.control.routes import check_arm
 
 CallArgument = Annotated[
     str,
@@ -37,6 +38,7 @@ def load(session: Session, call: CallArgument, into: IntoOption, arm: ArmOption 
     as its table and made if it is missing. Up to where dlt has read is kept with the rows; what was extracted and could
     not be loaded is loaded first. Needs `pip install 'lakeward[dlt]'`. Nothing is sent to dlt's makers.
     """
+    check_arm(arm)
     room = heavy("lakeward.dlt.running")
     started = time.monotonic()
     with session.workspace(make=True) as workspace:

@@ -15,6 +15,7 @@ from lakeward.cli.commands.source_add import SourceArgument
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session, heavy
 from lakeward.cli.text import counted, table
+from lakeward.control.routes import check_arm
 
 if TYPE_CHECKING:
     from lakeward.wiring.syncing import TableSynced
@@ -102,6 +103,8 @@ def sync(
     where rows have a key. Which files were read is decided with their rows. Types of a new dataset are those that a
     full scan of all files finds, or those that are declared.
     """
+    check_arm(arm)
+    heavy("lakeward.wiring.sync_modes").sync_mode(mode)
     plan = heavy("lakeward.wiring.sync_plan")
     request = plan.SyncRequest(
         source=name,

@@ -150,7 +150,7 @@ def check_mode(writer: Writer, mode: str) -> None:
         UsageError: there is no such mode, or it is above the ceiling.
     """
     if mode not in MODES:
-        raise UsageError(f"unknown mode {mode!r}; there are {', '.join(MODES)}", mode=mode)
+        raise UnknownObject.among("mode", mode, MODES, mode=mode)
     if not writer.allows(mode):
         raise above_ceiling(writer, mode)
 

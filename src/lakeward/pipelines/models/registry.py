@@ -81,7 +81,11 @@ class Models:
             return found[-1]
         if versions:
             last = versions[-1].version
-            raise UnknownObject(f"model {name!r} has no version {number}; its newest is {last}", model=reference)
+            raise UnknownObject(
+                f"model {name!r} has no version {number}; its newest is {last}",
+                next_step=f"name it: {name}@{last}",
+                model=reference,
+            )
         known = sorted({version.name for version in self.versions()})
         raise UnknownObject(
             f"unknown model {name!r}; there are {', '.join(known) or 'none'}",

@@ -297,7 +297,10 @@ def _output(output: DeclaredOutput, tensor: _Tensor) -> ModelOutput:
             next_step=f"say which one: --outputs {output.name}={tensor.name}[0]",
         )
     if output.column is not None and (not tensor.rest or (columns and output.column >= columns)):
-        raise ModelRefused(f"output {tensor.name!r} has no column {output.column}; it has {columns}")
+        raise ModelRefused(
+            f"output {tensor.name!r} has no column {output.column}; it has {columns}",
+            next_step=f"count columns from 0: --outputs {output.name}={tensor.name}[0]",
+        )
     type_ = LogicalType(_TYPES[tensor.type])
     if output.type is not None and output.type != type_:
         raise ModelRefused(
