@@ -259,8 +259,10 @@ class Allowed:
             return text
         plain = f"s3://{text[scheme.end() :]}"
         steps = plain.split("/")
-        below = [rule for rule in self.paths or () if plain.startswith(rule if rule.endswith("/") else f"{rule}/")]
-        if scheme[1] not in _S3 or ".." in steps or not (below or plain in (self.paths or ())):
+        # The folder itself is allowed, too, with or without the slash at its end: it is what is listed.
+        roots = [rule.rstrip("/") for rule in self.paths or ()]
+        fits = any(plain == root or plain.startswith(f"{root}/") for root in roots)
+        if scheme[1] not in _S3 or ".." in steps or not fits:
             raise _not_allowed(text, "paths")
         return text
 

@@ -182,9 +182,9 @@ def test_s01_a_path_lies_where_it_leads_to(tmp_path: Path) -> None:
             allowed.location(str(path))
     assert allowed.location("s3://lake/drop/2026/*.csv") == "s3://lake/drop/2026/*.csv"
     assert allowed.location("s3a://lake/drop/x") == "s3a://lake/drop/x"
+    assert allowed.location("s3://lake/drop") == "s3://lake/drop"
     for location in (
         "s3://lake/dropped/x",
-        "s3://lake/drop",
         "s3://lake/dr*",
         "s3://lake/drop/../x",
         "https://lake/drop/",

@@ -109,6 +109,7 @@ class FilesSource(Connector):
         assert isinstance(options, FilesOptions)
         made = cls(options, allowed)
         made._check_format()
+        made._check_allowed()
         return made
 
     def discover(self) -> list[SourceTable]:
@@ -181,6 +182,11 @@ class FilesSource(Connector):
 
     def _opened(self, found: Sequence[FoundFile]) -> FileSet:
         return FileSet([each.file for each in found], self._options.format, self._format_options)
+
+    def _check_allowed(self) -> None:
+        """Refuse patterns of places that may not be read, before there are files of theirs."""
+        for pattern in (each for patterns in self._options.tables.values() for each in patterns):
+            self._allowed.location(folder_of(pattern) or "." if has_magic(pattern) else pattern)
 
     def _check_format(self) -> None:
         """Refuse options that the format has not, where the format is told."""
