@@ -205,6 +205,7 @@ class Fed:
         alone: whether it is worth a version of its own where all rows were there already, lest they be read again.
         whole: whether the dataset has the rows of what was read now, and of nothing that was read before.
         files: those that were read, each once; none, if the source is none of files.
+        begins: whether it is worth a version also where there were no rows at all.
     """
 
     source: str
@@ -213,6 +214,7 @@ class Fed:
     alone: bool = False
     whole: bool = False
     files: tuple[FileRead, ...] = ()
+    begins: bool = False
 
 
 @dataclass(frozen=True)

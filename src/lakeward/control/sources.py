@@ -16,6 +16,8 @@ from lakeward.control.records import FileRead
 
 QUERIES = Queries.beside(__file__)
 
+_LOG = "log"
+
 
 @dataclass(frozen=True)
 class SourceRecord:
@@ -41,13 +43,29 @@ class SourceRecord:
 class Feed:
     """What feeds a dataset, and how far it was read with the dataset's version `version`.
 
-    `position` is the connector's own; None: it can't tell one.
+    `position` is the connector's own, or that of the source's log of changes, see `in_log`; None: it can't tell one.
     """
 
     source: str
     relation: str
     position: Mapping[str, Any] | None
     version: int
+
+    @property
+    def synced(self) -> Mapping[str, Any] | None:
+        """The connector's position; None: it can't tell one, or the log was read since."""
+        return None if log_position(self.position) is not None else self.position
+
+
+def in_log(position: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a position in a source's log of changes as it is stored, where a sync does not take it for its own."""
+    return {_LOG: position}
+
+
+def log_position(stored: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the position in the log; None: what is stored is none."""
+    found: Mapping[str, Any] | None = stored.get(_LOG) if stored is not None else None
+    return found
 
 
 class SourceTables:

@@ -151,6 +151,14 @@ class ChangeLog(ABC):
         """
 
     @abstractmethod
+    def end(self) -> Position:
+        """Return up to where the source has logged, whatever was read of it.
+
+        Raises:
+            SourceError: the source does not answer.
+        """
+
+    @abstractmethod
     def acknowledge(self, position: Position) -> None:
         """Let the source forget the log up to here; to be called when all of it is durable. Sent by `follow`."""
 

@@ -96,7 +96,8 @@ def still(job: Job) -> Prepared | None:
     transaction, held = job.transaction, job.transaction.arm_parent
     unchanged, skipped = job.nothing.unchanged, job.nothing.skipped
     fed = job.output.fed() if job.output.fed is not None else None
-    tells = bool(job.output.windows) or (fed is not None and fed.alone and unchanged + skipped > 0)
+    there = unchanged + skipped > 0
+    tells = bool(job.output.windows) or (fed is not None and (fed.begins or (fed.alone and there)))
     if not tells or held is None or held.version != transaction.parent_version:
         return None
     return Prepared(

@@ -21,6 +21,7 @@ from lakeward.control.flags.cache import FlagCache
 from lakeward.control.flags.listener import FlagListener
 from lakeward.control.flags.store import FlagTable
 from lakeward.control.flips import Flips
+from lakeward.control.follows import FollowTables
 from lakeward.control.idempotency import IdempotencyKeys
 from lakeward.control.ignore_rules import IgnoreRules
 from lakeward.control.ledger import Ledger
@@ -53,7 +54,7 @@ from lakeward.storage.facade import Storage
 from lakeward.storage.finding import Finder
 from lakeward.storage.foreign import Foreign
 from lakeward.storage.made_arms import MadeArms
-from lakeward.storage.maintenance import Maintenance
+from lakeward.storage.maintenance import DEFAULT_SECONDS, Maintenance
 from lakeward.storage.moving import Moving
 from lakeward.storage.protocol import WriteProtocol
 from lakeward.storage.purging import Purging
@@ -65,6 +66,8 @@ from lakeward.storage.shadow import Sampler, Shadow
 from lakeward.storage.warehouse import Warehouse
 from lakeward.wiring.expecting import Expecting
 from lakeward.wiring.flags import Flags
+from lakeward.wiring.follow_worker import FollowLimits, FollowRooms
+from lakeward.wiring.following import FollowedSources
 from lakeward.wiring.parts import Parts
 from lakeward.wiring.places import expanded, prepared_home, scratch_below, warehouse_of
 from lakeward.wiring.settings import (
@@ -74,10 +77,8 @@ from lakeward.wiring.settings import (
     LoadedSettings,
     Settings,
     ShadowSection,
-    SourcesSection,
     load_settings,
 )
-from lakeward.wiring.syncing import SyncedSources
 from lakeward.wiring.tree import tree_rooms
 from lakeward.wiring.upkeep import Upkeep
 from lakeward.wiring.workspace import Workspace
@@ -211,6 +212,7 @@ def _assemble(
     moving = Moving(ledger, slots, made, recovery.recover, faults, ids)
     flags = Flags(tree, FlagTable(database), cache, replication, ParityChecks(database), flips)
     pipelines = Pipelines(tree, ledger, storage, recovery, engine, database, models, stages, settings.build.jobs)
+    upkeep = Upkeep(tree, maintenance, models, Counters(database), scratch, purging, IdempotencyKeys(database))
     parts = Parts(
         settings=loaded,
         database=database,
@@ -227,12 +229,12 @@ def _assemble(
         recovery=recovery,
         retention=retention,
         expecting=_expecting(tree, ledger, storage, engine, database),
-        upkeep=Upkeep(tree, maintenance, models, Counters(database), scratch, purging, IdempotencyKeys(database)),
+        upkeep=upkeep,
         pipelines=pipelines,
         names=tree_rooms(tree, ledger, slots, recovery, pipelines, settings.retention.dropped_days, faults, ids),
         models=models,
         metrics=counting,
-        sources=_sources(settings.sources, database, tree, storage),
+        sources=_sources(settings, database, tree, storage, scratch, upkeep),
         scratch=scratch,
     )
     return Workspace(parts, close=_once(undo.pop_all().close))
@@ -332,9 +334,22 @@ def _shadow(wanted: ShadowSection, duck: Duck, database: Database, metrics: Metr
     return Shadow(duck, parity, rules, metrics, clock, limit_seconds=wanted.limit_seconds, sampled=sampled)
 
 
-def _sources(wanted: SourcesSection, database: Database, tree: Tree, storage: Storage) -> SyncedSources:
+def _sources(
+    settings: Settings, database: Database, tree: Tree, storage: Storage, scratch: Path, upkeep: Upkeep
+) -> FollowedSources:
+    wanted = settings.sources
+    rooms = FollowRooms(
+        tree,
+        storage,
+        SourceTables(database),
+        FollowTables(database),
+        FollowLimits(wanted.follow_seconds, wanted.follow_rows, wanted.follow_bytes, wanted.lag_limit_bytes),
+        settings.storage.memory_limit,
+        scratch,
+        partial(upkeep.run, older_than=DEFAULT_SECONDS),
+    )
     allowed = Allowed.declare(wanted.allowed_hosts, wanted.allowed_paths, wanted.allowed_references)
-    return SyncedSources(SourceTables(database), tree, storage, allowed, wanted.jobs, IdempotencyKeys(database))
+    return FollowedSources(rooms, allowed, wanted.jobs, IdempotencyKeys(database))
 
 
 def _stages(models: Models, scratch: Path, engine: Engine) -> Stages:

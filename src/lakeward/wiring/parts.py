@@ -22,8 +22,8 @@ from lakeward.storage.recovery import Recovery
 from lakeward.storage.replication import Replication
 from lakeward.wiring.expecting import Expecting
 from lakeward.wiring.flags import Flags
+from lakeward.wiring.following import FollowedSources
 from lakeward.wiring.settings import LoadedSettings
-from lakeward.wiring.syncing import SyncedSources
 from lakeward.wiring.tree import TreeRooms
 from lakeward.wiring.upkeep import Upkeep
 
@@ -52,5 +52,5 @@ class Parts:
     names: TreeRooms
     models: Models
     metrics: Counting
-    sources: SyncedSources
+    sources: FollowedSources
     scratch: Path

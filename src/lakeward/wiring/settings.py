@@ -160,6 +160,15 @@ class SourcesSection(_Section):
         None, description="`env:NAME`, `env:PREFIX*`, `file:/folder/`; unset: any"
     )
 
+    follow_seconds: float = Field(
+        1.0, gt=0, le=3600, allow_inf_nan=False, description="after how long changes that are followed are written"
+    )
+    follow_rows: int = Field(100_000, ge=1, description="after how many changes they are written, if that is sooner")
+    follow_bytes: int = Field(64 << 20, ge=1, description="after how many bytes of changes, if that is sooner")
+    lag_limit_bytes: int = Field(
+        1 << 30, ge=0, description="warn where a followed source keeps more bytes of its log for this workspace"
+    )
+
     @field_validator("allowed_hosts", "allowed_paths", "allowed_references", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:

@@ -54,7 +54,7 @@ class Sources:
                 next_step="use up to 63 letters, digits, _ and -, beginning with a letter or digit",
                 name=name,
             )
-        checked = _options(type_, options)
+        checked = checked_options(type_, options)
         if self._tables.all(name):
             raise _taken(name)
         with self._opened(type_, checked) as connector:
@@ -111,7 +111,7 @@ class Sources:
     @contextmanager
     def connected(self, record: SourceRecord) -> Iterator[Connector]:
         """Hold the connector of a source."""
-        with self._opened(record.type, _options(record.type, record.options)) as connector:
+        with self._opened(record.type, checked_options(record.type, record.options)) as connector:
             yield connector
 
     @contextmanager
@@ -169,8 +169,12 @@ def _why(column: SourceColumn) -> str:
     return f"column {column.name!r} is {column.native}, which has no type here: {column.refused}"
 
 
-def _options(type_: str, given: Mapping[str, Any]) -> BaseModel:
-    """Return the connector's options; what is wrong is told by its name, never by its value."""
+def checked_options(type_: str, given: Mapping[str, Any]) -> BaseModel:
+    """Return the connector's options; what is wrong is told by its name, never by its value.
+
+    Raises:
+        SettingsError: an option is wrong, or holds a password.
+    """
     model = connector_named(type_).options
     for name, value in given.items():
         for each in value if isinstance(value, list | tuple) else [value]:

@@ -279,7 +279,7 @@ class _TableSync:
     def _rows(self) -> pa.RecordBatchReader:
         plan = self._plan
         feed = self._tables.feed(self.record.id)
-        after = feed.position if feed is not None else None
+        after = feed.synced if feed is not None else None
         if plan.mode.what == NEW and not plan.keyed and feed is not None and after is None:
             raise UsageError(
                 f"dataset {self.record.name} has rows of {plan.table.full_name}, and nothing tells up to where",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 import lakeward
+from lakeward.control.flags.registry import WRITERS, Writer
 from support.commands import Run
 
 
-def test_flags_are_set_shown_and_cleared(run: Run, opened: lakeward.Workspace) -> None:
+def test_flags_are_set_shown_and_cleared(run: Run, opened: lakeward.Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WRITERS, "test.low", Writer("test.low", "goes to Postgres only", ceiling="pg"))  # type: ignore[arg-type]
     dataset = opened.create_dataset("a.b.c", {"id": "long"})
     dataset.write([{"id": 1}])
     shadow = ("flags", "set", "reader", "api.read", "shadow", "--dataset", dataset.name)
@@ -27,5 +31,5 @@ def test_flags_are_set_shown_and_cleared(run: Run, opened: lakeward.Workspace) -
     assert "has its flag no more" in run("flags", "clear", "reader", "api.read", "--dataset", dataset.name).out
     refused = run("flags", "set", "writer", "ingest.api", "iceberg_native", "--dataset", dataset.name)
     assert refused.code == 1 and "Next: lakeward flip start a.b.c --to iceberg" in refused.err
-    above = run("flags", "set", "writer", "cdc.append", "dual")
-    assert above.code == 2 and "the ceiling of writer cdc.append is pg" in above.err
+    above = run("flags", "set", "writer", "test.low", "dual")
+    assert above.code == 2 and "the ceiling of writer test.low is pg" in above.err

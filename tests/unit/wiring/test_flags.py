@@ -7,16 +7,19 @@ from pathlib import Path
 import pytest
 
 import lakeward
+from lakeward.control.flags.registry import WRITERS, Writer
 from lakeward.errors import ArmNotCurrent, ConflictError, LakewardError, UnknownObject, UsageError
 from lakeward.testing import FakeClock
 
+LOW = Writer("test.low", "goes to Postgres only", ceiling="pg")
 COLUMNS = {"id": "long", "note": "string"}
 
 
-def test_what_is_refused_names_the_way_out(workspace: lakeward.Workspace) -> None:
+def test_what_is_refused_names_the_way_out(workspace: lakeward.Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WRITERS, LOW.name, LOW)  # type: ignore[arg-type]
     flags = workspace.flags
     for asked, error, says in (
-        ({"writer": "cdc.append", "mode": "dual"}, UsageError, "the ceiling of writer cdc.append is pg"),
+        ({"writer": "test.low", "mode": "dual"}, UsageError, "the ceiling of writer test.low is pg"),
         ({"writer": "ingest.api", "mode": "tape"}, UsageError, "there are pg, dual, iceberg_dual, iceberg_native"),
         ({"writer": "ingest.ap", "mode": "pg"}, UnknownObject, "did you mean ingest.api?"),
         ({"writer": "flip.switch", "mode": "pg"}, UnknownObject, "unknown writer 'flip.switch'"),
@@ -68,10 +71,13 @@ def test_a_flag_of_a_writer_for_one_dataset_changes_its_route(workspace: lakewar
         change("dual")
 
 
-def test_a_writer_that_may_not_go_so_far_is_refused_before_it_writes(workspace: lakeward.Workspace) -> None:
+def test_a_writer_that_may_not_go_so_far_is_refused_before_it_writes(
+    workspace: lakeward.Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(WRITERS, LOW.name, LOW)  # type: ignore[arg-type]
     dataset = workspace.create_dataset("main.sales.lines", COLUMNS, arm="iceberg")
-    with pytest.raises(UsageError, match=r"the ceiling of writer cdc\.append is pg") as caught:
-        workspace.storage.write(dataset.record, [{"id": 1, "note": "a"}], verb="append", writer="cdc.append")
+    with pytest.raises(UsageError, match=r"the ceiling of writer test\.low is pg") as caught:
+        workspace.storage.write(dataset.record, [{"id": 1, "note": "a"}], verb="append", writer="test.low")
     assert caught.value.next_step and "lakeward flip start main.sales.lines --to postgres" in caught.value.next_step
     assert (dataset.version, dataset.status().holders) == (0, ())
 

@@ -19,7 +19,7 @@ from lakeward.sources.change_logs.pgoutput import Unreadable
 from lakeward.sources.change_logs.postgres_follower import Follower
 from lakeward.sources.change_logs.postgres_position import LogPosition
 from lakeward.sources.change_logs.postgres_publication import QUERIES, Publication
-from lakeward.sources.change_logs.postgres_slot import Beginning, Identity, SlotStream, created_slot
+from lakeward.sources.change_logs.postgres_slot import Beginning, Identity, SlotStream, created_slot, log_end
 from lakeward.sources.change_logs.postgres_table import LoggedTable
 from lakeward.sources.connector import Position, Snapshot, SourceTable
 from lakeward.sources.connectors.postgres import PostgresSource
@@ -126,6 +126,14 @@ class PostgresChangeLog(ChangeLog):
         """Compare the places; positions of different servers do not reach each other."""
         first, second = LogPosition.read(position), LogPosition.read(other)
         return first.server == second.server and first.place >= second.place
+
+    def end(self) -> Position:
+        """Ask a replication session, which says both where the log ends and whose it is."""
+        try:
+            server, place = log_end(self._database.libpq_url)
+        except psycopg2.Error as error:
+            raise self._errors.said(str(error).strip()) from None
+        return LogPosition(server, place).to_json()
 
     def acknowledge(self, position: Position) -> None:
         """Tell the server now if it is read from, else when it is next."""

@@ -90,6 +90,22 @@ def created_slot(url: str, name: str, temporary: bool) -> Iterator[Beginning]:
         connection.close()
 
 
+def log_end(url: str) -> tuple[Identity, int]:
+    """Return whose log it is, and where it ends.
+
+    Raises:
+        psycopg2.Error: the server can't be reached.
+    """
+    connection = _connected(url)
+    try:
+        cursor = connection.cursor()
+        cursor.execute("IDENTIFY_SYSTEM")
+        row = cursor.fetchone()
+        return _identity(row), to_place(row[2])
+    finally:
+        connection.close()
+
+
 class SlotStream:
     """The messages of a slot, from what was acknowledged on. Used by one thread.
 
