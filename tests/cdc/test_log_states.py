@@ -19,6 +19,7 @@ from lakeward.control.embedded.files import ServerFiles
 from lakeward.errors import SchemaError, SourceError
 from lakeward.sources.allowed import Allowed
 from lakeward.sources.change_log import FollowedTable
+from lakeward.sources.change_logs import postgres as postgres_log
 from lakeward.sources.change_logs.postgres import PostgresChangeLog
 from lakeward.sources.connector import SourceTable
 from lakeward.sources.connectors.postgres import PostgresOptions, PostgresSource
@@ -119,6 +120,29 @@ def test_positions_of_another_server_or_log_are_refused(
     log.forget([table.full_name])
     with pytest.raises(SchemaError, match=f"public.{name}: the source has no such table any more that it logs"):
         next(log.follow([followed]))
+
+
+def test_what_the_log_does_not_tell_is_looked_for(
+    log: PostgresChangeLog,
+    logged: psycopg.Connection,
+    name: str,
+    discovered: Discovered,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(postgres_log, "_LOOK_SECONDS", 0)
+    logged.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, v text)")
+    followed = list(Reader(log, [discovered(name)]).followed.values())
+    for change in ("SET (publish = 'insert')", f"SET TABLE {name} WHERE (id > 1)"):
+        logged.execute(f"ALTER PUBLICATION lakeward_{name} {change}")
+        with pytest.raises(SourceError, match=f"somebody changed the publication lakeward_{name}"):
+            next(log.follow(followed))
+        logged.execute(f"ALTER PUBLICATION lakeward_{name} SET (publish = 'insert, update, delete, truncate')")
+    logged.execute(f"ALTER PUBLICATION lakeward_{name} SET TABLE {name}")
+    stream = log.follow(followed, wait_seconds=0.05)
+    assert next(stream).upto is not None and next(stream).upto is not None
+    logged.execute(f"DROP TABLE {name}")
+    with pytest.raises(SchemaError, match=f"public.{name}: .* dropped or renamed"):
+        next(stream)
 
 
 def test_a_log_that_the_server_gave_up_is_lost_and_can_be_begun_anew(

@@ -27,6 +27,8 @@ from lakeward.sources.connectors.postgres import PostgresSource
 _LABEL = re.compile(r"[a-z0-9_]{1,40}")
 _NO_RIGHT = re.compile("permission denied|must be superuser or replication role")
 _IN_USE = "55006"
+_LOOK_SECONDS = 30.0
+"""A table that is dropped or renamed is not told of in the log, so that it is looked for all so many seconds."""
 _READER_LEAVES = 5.0
 """Seconds that the server may take to notice that a reader has left."""
 
@@ -99,10 +101,7 @@ class PostgresChangeLog(ChangeLog):
         self._end_stream()
         with self._errors.named():
             slot, since = self._readable()
-            oids = self._publication.oids([followed.table for followed in tables])
-        gone = [each.table.full_name for each in tables if each.table.full_name not in oids]
-        if gone:
-            raise _gone(gone)
+        oids = self._oids(tables)
         stream = self._opened()
         try:
             self._check_positions(tables, stream.server, since, slot.now)
@@ -112,7 +111,12 @@ class PostgresChangeLog(ChangeLog):
                 LoggedTable(each, oids[each.table.full_name], LogPosition.read(each.after).place) for each in tables
             ]
             follower = Follower(stream, slot.confirmed, logged, self._publication.natives)
-            yield from follower.changes(wait_seconds)
+            look = time.monotonic() + _LOOK_SECONDS
+            for changes in follower.changes(wait_seconds):
+                yield changes
+                if time.monotonic() >= look:
+                    self._oids(tables)
+                    look = time.monotonic() + _LOOK_SECONDS
         except psycopg2.Error as error:
             # A server that goes away leaves the driver without a word of its own.
             said = "" if "no message from the libpq" in str(error) else f": {str(error).strip()}"
@@ -228,7 +232,30 @@ class PostgresChangeLog(ChangeLog):
                 f"the log {self._slot} was lost: the server has thrown away what was not read yet",
                 "follow its tables anew, which copies them; a higher max_slot_wal_keep_size keeps more",
             )
+        if not published.whole:
+            raise self._errors.said(
+                f"somebody changed the publication {self._slot}, which has not every change of its tables any more",
+                "drop the log, and follow its tables anew, which copies them",
+            )
         return slot, published.since
+
+    def _oids(self, tables: Sequence[FollowedTable]) -> dict[str, int]:
+        """Return by full name what the log knows the tables by.
+
+        Raises:
+            SchemaError: it has some of them no more.
+        """
+        with self._errors.named():
+            oids = self._publication.oids([followed.table for followed in tables])
+        gone = [each.table.full_name for each in tables if each.table.full_name not in oids]
+        if gone:
+            raise SchemaError(
+                f"{', '.join(gone)}: the source has no such table any more that it logs; it was dropped or renamed",
+                safe="nothing was read",
+                next_step="follow it no more; or follow it anew under its new name",
+                tables=gone,
+            )
+        return oids
 
     def _opened(self) -> SlotStream:
         try:
@@ -264,12 +291,3 @@ class PostgresChangeLog(ChangeLog):
         if self._stream is not None:
             self._stream.close()
             self._stream = None
-
-
-def _gone(names: Sequence[str]) -> SchemaError:
-    return SchemaError(
-        f"{', '.join(names)}: the source has no such table any more that it logs; it was dropped or renamed",
-        safe="nothing was read",
-        next_step="follow it no more; or follow it anew under its new name",
-        tables=list(names),
-    )

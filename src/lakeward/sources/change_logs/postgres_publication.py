@@ -42,10 +42,12 @@ class Published:
     Args:
         tables: their full names.
         since: where in the log the slot was made; None: that is not finished.
+        whole: whether it has every change of them. Its owner can have changed that.
     """
 
     tables: tuple[str, ...]
     since: int | None
+    whole: bool
 
 
 class Publication:
@@ -112,7 +114,7 @@ class Publication:
             tables = self._database.fetch(QUERIES["published"], {"name": self._name})
             note = row.note or ""
             names = tuple(f"{each.schema}.{each.table}" for each in tables)
-            return Published(names, int(note) if note.isdigit() else None)
+            return Published(names, int(note) if note.isdigit() else None, row.whole)
         return None
 
     def publish(self, tables: Sequence[SourceTable], server: Any) -> None:

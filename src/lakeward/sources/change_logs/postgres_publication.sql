@@ -43,8 +43,13 @@ JOIN pg_catalog.pg_namespace n ON n.nspname = w.schema
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.name;
 
 -- name: publication
--- What we noted of the slot.
-SELECT pg_catalog.obj_description(oid, 'pg_publication') AS note FROM pg_catalog.pg_publication WHERE pubname = :name;
+-- What we noted of the slot; and whether the publication is as we made it. Row filters are there from version 15 on.
+SELECT pg_catalog.obj_description(p.oid, 'pg_publication') AS note,
+       p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate AND p.pubviaroot
+       AND NOT EXISTS (SELECT FROM pg_catalog.pg_publication_rel r
+                       WHERE r.prpubid = p.oid AND to_jsonb(r) ->> 'prqual' IS NOT NULL) AS whole
+FROM pg_catalog.pg_publication p
+WHERE p.pubname = :name;
 
 -- name: published
 SELECT n.nspname AS schema, c.relname AS "table"
