@@ -221,7 +221,7 @@ def test_the_second_of_three_fails_and_is_retried(
     assert datasets[1].to_arrow().num_rows == 2
     catalog.drop_table(moves[1].target.parts)
     assert run("move", "apply", "--plan", "lakeward-moves-retry.toml", "--dry-run").out.splitlines()[0] == (
-        f"1. three.tables.b: rename table {moves[1].source} to three.tables.b in the catalog"
+        f"1. three.tables.b: give table {moves[1].source} the name three.tables.b in the catalog"
     )
     retried = run("move", "apply", "--plan", "lakeward-moves-retry.toml")
     assert (retried.code, names_in(catalog, moves[1])) == (0, ["new"])

@@ -76,7 +76,7 @@ class Drops:
             audit(connection, actor, f"{what.level}.drop", what.name, {"slug": what.slugs[-1]}, after)
         return Drop(made.id, made.dropped_at, actor, made.undo_until)
 
-    def undrop(self, what: TreeObject, actor: str, name: str | None = None) -> list[str]:
+    def undrop(self, what: TreeObject, actor: str, name: str | None = None) -> list[tuple[str, str]]:
         """Bring an object back as it was, with what was dropped in the same step, and its parents if they are dropped.
 
         Args:
@@ -85,7 +85,7 @@ class Drops:
             name: its new name, if its own was taken meanwhile.
 
         Returns:
-            The full names of the datasets that are there again.
+            All that is there again, the parents first, by level and full name.
 
         Raises:
             NameTaken: something else has its name now, or that of a parent.
@@ -110,13 +110,15 @@ class Drops:
                     returning = _object_of(what, part[0])
                     given = {"renamed": what.id if level == what.level else None, "name": back.path[-1]}
                     connection.execute(QUERIES[f"return_{level}s"], {**given, "ids": [row.id for row in part]})
-                paths = [(*back.path, *row.path[len(back.path) :]) for row in own if row.level == "dataset"]
-                datasets = sorted(map(full_name, paths))
+                paths = [(row.level, full_name((*back.path, *row.path[len(back.path) :]))) for row in own]
+                above = [(row.level, full_name(row.path)) for row in rows]
+                returned = sorted([*above, *paths], key=lambda each: (LEVELS.index(each[0]), each[1]))
+                datasets = [name for level, name in returned if level == "dataset"]
                 after = {"name": back.path[-1], "datasets": datasets}
                 audit(connection, actor, f"{what.level}.undrop", what.name, {"dropped_at": what.drop.at}, after)
         except sqlalchemy.exc.IntegrityError as error:
             raise self._not_back(what, returning, back, error) from None
-        return datasets
+        return returned
 
     def _lock(self, connection: sqlalchemy.Connection, what: TreeObject, datasets: Sequence[int]) -> None:
         """Lock an object, its parents and what is in it, so that nothing is made in or taken out of it."""
@@ -126,6 +128,11 @@ class Drops:
             QUERIES["lock_schemas"], {"ids": schemas, "catalog": what.id if what.level == "catalog" else None}
         )
         connection.execute(QUERIES["lock_datasets"], {"ids": list(datasets)})
+
+    def check_idle(self, names: Mapping[int, str]) -> None:
+        """Raise ConflictError if a flip or backfill of one of these datasets, by id, keeps them from being dropped."""
+        with self._database.transaction() as connection:
+            self._check_idle(connection, names)
 
     @staticmethod
     def _check_idle(connection: sqlalchemy.Connection, names: Mapping[int, str]) -> None:

@@ -129,5 +129,5 @@ def _transaction(row: sqlalchemy.RowMapping, dataset: str) -> Transaction:
     values = {name: row[name] for name in _COLUMNS}
     if row["kind"] in VERSIONLESS_KINDS:
         # Its own number only keeps it in order: nobody can read a version of it.
-        values["version"] = row["parent_version"]
+        values.update(version=row["parent_version"], readable=False)
     return Transaction(dataset=dataset, owner=owner, **values)

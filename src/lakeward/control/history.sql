@@ -1,6 +1,8 @@
 -- name: transactions
 -- Who edited the rows of a version by hand is in the audit log, which is looked at for edits alone.
-SELECT t.*, l.owner, edited.actor AS author
+SELECT t.*, l.owner, edited.actor AS author,
+       t.status = 'committed' AND EXISTS (SELECT 1 FROM lakeward.readable_versions v
+                                          WHERE v.dataset_id = t.dataset_id AND v.version = t.version) AS readable
 FROM lakeward.dataset_transactions t LEFT JOIN lakeward.leases l ON l.transaction_id = t.id
 LEFT JOIN LATERAL (
     SELECT a.actor FROM lakeward.audit_log a

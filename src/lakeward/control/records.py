@@ -335,6 +335,8 @@ class Transaction:
     error: str | None
     author: str | None = None
     """The person who edited the rows; None: no person did."""
+    readable: bool = False
+    """Whether it is a version, and can still be read: it has not expired, and its rows were not removed."""
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""

@@ -106,10 +106,12 @@ class Named:
 
         Raises:
             UnknownObject, UsageError: as `drop`.
+            ConflictError: a flip or a backfill of a dataset is under way, as `drop`.
         """
         found = self.get(name)
         inside = self._rooms.tree.objects.inside(found)
         datasets = self._rooms.dropping.datasets(found, cascade=cascade)
+        self._rooms.drops.check_idle(datasets)
         actions = [f"wait for writers of dataset {each}, and hold its slot" for each in datasets.values()]
         for level in reversed(LEVELS):
             for each in sorted(inside[level].values()):
@@ -154,6 +156,10 @@ class Named:
             UnknownObject: none was dropped, or it is purged.
             ConflictError: its time is over, and it is being removed.
         """
+        return [each for level, each in self.bring_back(name, as_) if level == "dataset"]
+
+    def bring_back(self, name: str, as_: str | None = None) -> Sequence[tuple[str, str]]:
+        """Do what `undrop` does, and return everything that is there again, its parents first: level and full name."""
         path = parse_path(self._level, name)
         found = self._rooms.tree.objects.dropped(self._level, path)
         if found is None:

@@ -39,6 +39,28 @@ def test_renamed_dropped_and_back(run: Run, opened: lakeward.Workspace) -> None:
     [listed] = run("dataset", "list", "--dropped", "--output", "json").document["dropped"]
     assert (listed["name"], listed["rows"]) == ("a.b.Orders 2024", 1) and listed["undo_until"] > listed["dropped_at"]
     back = run("dataset", "undrop", "a.b.Orders 2024", "--as", "orders")
-    assert back.out.splitlines()[0] == "dataset a.b.orders is back"
+    assert back.out.splitlines()[:3] == ["catalog a is back", "schema a.b is back", "dataset a.b.orders is back"]
     assert run("dataset", "undrop", "a.b.orders").out.startswith("nothing to do")
     assert opened.dataset("a.b.orders").to_arrow()["id"].to_pylist() == [1]
+
+
+def test_all_that_comes_back_is_named(run: Run, opened: lakeward.Workspace) -> None:
+    opened.create_dataset("a.b.orders", {"id": "long"})
+    opened.create_schema("a.empty")
+    run("catalog", "drop", "a", "--yes", "--cascade")
+    document = run("catalog", "undrop", "a", "--as", "A 2", "--output", "json").document
+    assert (document["catalogs"], document["schemas"]) == (["A 2"], ["A 2.b", "A 2.empty"])
+    assert (document["datasets"], document["back"]) == (["A 2.b.orders"], True)
+    run("schema", "drop", "A 2.empty", "--yes")
+    assert run("schema", "undrop", "A 2.empty").out.splitlines()[0] == "schema A 2.empty is back"
+
+
+def test_a_dry_run_says_that_a_flip_is_in_the_way(run: Run, opened: lakeward.Workspace) -> None:
+    opened.create_dataset("a.b.orders", {"id": "long"}).write([{"id": 1}])
+    opened.flip("a.b.orders").run(to="iceberg", until="mirror")
+    for command in (("dataset", "drop", "a.b.orders"), ("catalog", "drop", "a", "--cascade")):
+        for how in ("--dry-run", "--yes"):
+            refused = run(*command, how)
+            assert refused.code == 6 and "a flip is under way of a.b.orders" in refused.err, how
+            assert "Next: end it first: `lakeward flip complete a.b.orders`" in refused.err
+    assert opened.dataset("a.b.orders").version == 1

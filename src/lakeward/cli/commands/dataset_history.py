@@ -27,15 +27,15 @@ def history(
 ) -> None:
     """Show a dataset's transactions, newest first.
 
-    Each committed one is a version that can be read. A write or build whose rows were all there already changed
-    nothing, and is shown with --all only.
+    Each committed one is a version. It can be read until it expires, or a flip removes the only rows of it, and is told
+    then. A write or build whose rows were all there already changed nothing, and is shown with --all only.
     """
     with session.workspace() as workspace:
         handle = workspace.dataset(dataset)
         found = handle.history(most, idle=every)
     steps = []
-    committed = [each.version for each in found if each.status == "committed"]
-    if len(committed) > 1:
-        steps = [lakeward("dataset", "preview", handle.name, "--version", committed[-1])]
+    readable = [each.version for each in found if each.readable]
+    if len(readable) > 1:
+        steps = [lakeward("dataset", "preview", handle.name, "--version", readable[-1])]
     lines = [history_table(found, dataset=False)] if found else ["nothing was ever written to it"]
     session.show({"dataset": handle.name, "transactions": [each.to_json() for each in found]}, lines, steps)

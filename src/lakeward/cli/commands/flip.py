@@ -240,8 +240,14 @@ def _typed(name: str, confirmed: str | None) -> str:
     """Return the name that whoever confirms has typed or given; raises UsageError if it is another one."""
     if confirmed is None:
         confirm(name, f"--confirm {name}")
-        return name
-    return confirmed
+    elif confirmed != name:
+        raise UsageError(
+            f"--confirm {confirmed!r} is not {name}",
+            safe="nothing was changed",
+            next_step=f"repeat with --confirm {name}; --dry-run shows what it would do",
+            name=name,
+        )
+    return name
 
 
 def _options(rows_per_second: int | None = None, max_lag: int | None = None, confirmed: str | None = None) -> Options:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from lakeward.cli.text import table
+from lakeward.control.deciding import VERSIONLESS_KINDS
 
 if TYPE_CHECKING:
     from lakeward.control.records import Transaction
@@ -24,7 +25,18 @@ def history_table(transactions: Sequence[Transaction], *, dataset: bool) -> Tabl
         ]
         by = each.pipeline or each.writer
         by = f"{by} ({each.author})" if each.author else by
-        row = [each.version, each.status, each.verb, each.arm, *done, counts, by, when, each.error or ""]
+        ended = each.status == "committed" and not each.readable and each.kind not in VERSIONLESS_KINDS
+        row = [
+            each.version,
+            "not readable" if ended else each.status,
+            each.verb,
+            each.arm,
+            *done,
+            counts,
+            by,
+            when,
+            each.error or "",
+        ]
         rows.append([each.dataset, *row] if dataset else row)
     columns = ["version", "status", "mode", "arm", "added", "updated", "deleted", "rows", "by", "when", "error"]
     return table(

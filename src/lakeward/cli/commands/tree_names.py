@@ -120,10 +120,11 @@ def undrop(session: Session, level: str, name: str, as_: str | None, *, dry_run:
         if dry_run:
             session.show_actions(actions, lakeward(level, "undrop", name, *(("--as", as_) if as_ is not None else ())))
             return
-        back = list(names.undrop(name, as_))
-    lines = [f"dataset {each} is back" for each in back] or [f"{level} {name} is back"]
+        back = list(names.bring_back(name, as_))
+    lines = [f"{kind} {each} is back" for kind, each in back]
+    by_level = {f"{kind}s": [each for of, each in back if of == kind] for kind in ("catalog", "schema", "dataset")}
     session.show(
-        {level: name, "back": bool(actions), "datasets": back},
+        {level: name, "back": bool(actions), **by_level},
         lines if actions else [f"nothing to do: {level} {name} is not dropped"],
         [lakeward(level, "list")] if actions else [],
     )

@@ -28,7 +28,8 @@ class PlannedMove:
 
     def explain(self) -> str:
         """Return the literal action."""
-        return f"{self.dataset}: rename table {self.relocation.source} to {self.relocation.target} in the catalog"
+        source, target = self.relocation.source, self.relocation.target
+        return f"{self.dataset}: give table {source} the name {target} in the catalog"
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""

@@ -33,7 +33,10 @@ class Complete(Stage):
             if lost:
                 several = len(lost) > 1
                 named = f"{len(lost):,} versions, {min(lost)} to {max(lost)}" if several else f"version {min(lost)}"
-                actions.append(f"lose {named}: only Postgres has {'them' if several else 'it'}")
+                actions.append(
+                    f"lose {named}: only Postgres has {'them' if several else 'it'}, and nobody can read "
+                    f"{'them' if several else 'it'} any more"
+                )
         else:
             actions.append("leave the Iceberg table as it is; its versions stay readable until they expire")
         return actions
@@ -53,9 +56,11 @@ class Complete(Stage):
             ParityMismatch: the arms differ; nothing was removed.
         """
         dataset, direction = context.dataset, context.direction
-        if context.options.confirmed != dataset.name:
+        confirmed = context.options.confirmed
+        if confirmed != dataset.name:
+            wrong = f"{confirmed!r} is not {dataset.name}; " if confirmed is not None else ""
             raise UsageError(
-                f"completing the flip of {dataset.name} can't be taken back in a second",
+                f"{wrong}completing the flip of {dataset.name} can't be taken back in a second",
                 safe="nothing was changed",
                 next_step=f"lakeward flip complete {dataset.name} --confirm {dataset.name}",
                 dataset=dataset.name,
@@ -78,6 +83,9 @@ class Complete(Stage):
         context.rooms.faults.at("flip:final")
         context.check()
         if direction.source == "postgres":
+            lost = sorted(context.rooms.replication.only_on(context.dataset, "postgres"))
+            if lost:
+                told["unreadable"] = {"versions": len(lost), "from": lost[0], "to": lost[-1]}
             told["removed"] = context.rooms.replication.drain(context.dataset, "postgres")
         return told
 
