@@ -35,6 +35,7 @@ PHRASES = {
     "reads": "{} compared",
     "removed": "{} removed",
     "brought": "{} brought",
+    "unreadable": "not readable any more: {}",
     "lossy": "lossy: {}",
     "expected_seconds": "expected to take {} s",
     "basis": "going by {}",

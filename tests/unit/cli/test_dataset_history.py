@@ -44,7 +44,7 @@ def test_a_flip_says_what_nobody_can_read_any_more(run: Run, opened: lakeward.Wo
     assert wrong.code == 2 and "--confirm 'a.b.order' is not a.b.orders" in wrong.err
     assert "nothing was changed" in wrong.err and opened.dataset(NAME).status().mode == "iceberg_dual"
     done = run("flip", "complete", NAME, "--confirm", NAME)
-    assert done.code == 0 and "unreadable" in done.out
+    assert done.code == 0 and "not readable any more: version 1" in done.out
     shown = run("dataset", "history", NAME)
     assert shown.out.count("not readable") == 1 and "--version 2" in shown.out
     assert run("dataset", "preview", NAME, "--version", "1").code == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from lakeward.errors import UsageError
 from lakeward.migration.comparing import compare, compare_first
 from lakeward.migration.stage import Details, FlipContext, Stage
@@ -31,12 +33,8 @@ class Complete(Stage):
             lost = context.rooms.replication.only_on(dataset, "postgres")
             actions.append("delete the dataset's rows from Postgres, in chunks")
             if lost:
-                several = len(lost) > 1
-                named = f"{len(lost):,} versions, {min(lost)} to {max(lost)}" if several else f"version {min(lost)}"
-                actions.append(
-                    f"lose {named}: only Postgres has {'them' if several else 'it'}, and nobody can read "
-                    f"{'them' if several else 'it'} any more"
-                )
+                them = "them" if len(lost) > 1 else "it"
+                actions.append(f"lose {_named(lost)}: only Postgres has {them}, and nobody can read {them} any more")
         else:
             actions.append("leave the Iceberg table as it is; its versions stay readable until they expire")
         return actions
@@ -83,10 +81,10 @@ class Complete(Stage):
         context.rooms.faults.at("flip:final")
         context.check()
         if direction.source == "postgres":
-            lost = sorted(context.rooms.replication.only_on(context.dataset, "postgres"))
-            if lost:
-                told["unreadable"] = {"versions": len(lost), "from": lost[0], "to": lost[-1]}
+            lost = context.rooms.replication.only_on(context.dataset, "postgres")
             told["removed"] = context.rooms.replication.drain(context.dataset, "postgres")
+            if lost:
+                told["unreadable"] = _named(lost)
         return told
 
     def undo(self, context: FlipContext) -> list[str]:
@@ -101,3 +99,9 @@ class Complete(Stage):
             f"then lakeward flip start {dataset.name} --to {direction.source} flips it back",
             dataset=dataset.name,
         )
+
+
+def _named(versions: Collection[int]) -> str:
+    if len(versions) == 1:
+        return f"version {min(versions)}"
+    return f"{len(versions):,} versions, {min(versions)} to {max(versions)}"
