@@ -17,7 +17,7 @@ import adbc_driver_postgresql.dbapi
 import numpy as np
 import psycopg
 import pyarrow as pa
-from measure import Measured, in_fresh_process, table, timed
+from measure import Measured, in_fresh_process, table, timed, without_telemetry
 from postgres_rows import drain
 from pyiceberg.catalog.sql import SqlCatalog
 from rows import ARROW, BATCH_ROWS, COLUMNS, batch, million, repeated
@@ -217,7 +217,7 @@ def _typed(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
 
 def _by_dlt(python: str, url: str, directory: Path) -> float:
     copy = [python, str(Path(__file__).with_name("dlt_copy.py")), url, "bench_orders", str(directory)]
-    done = subprocess.run(copy, capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"]})
+    done = subprocess.run(copy, capture_output=True, text=True, check=True, env=without_telemetry())
     return float(done.stdout.split()[-1])
 
 

@@ -4,12 +4,20 @@ A table of a second PostgreSQL synced into Iceberg, against a read by ADBC with 
 process's: the server that is read does the same for both. Rows of the later syncs are matched by their key.
 
 A workbook scanned, read and imported, against reading its cells by openpyxl alone.
+
+BENCH_DLT=PYTHON     an interpreter that has dlt (see dlt_copy.py), which copies the table to Iceberg, too
+BENCH_SLING=PROGRAM  the program of `sling`. It writes an Arrow file: for Parquet it would load DuckDB from the network
 """
 
 from __future__ import annotations
 
+import json
+import os
+import resource
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,7 +26,7 @@ import adbc_driver_postgresql.dbapi
 import openpyxl
 import psycopg
 import pyarrow.parquet as pq
-from measure import Measured, in_fresh_process, table, timed
+from measure import Measured, in_fresh_process, table, timed, without_telemetry
 
 import lakeward
 from lakeward.control.embedded import EmbeddedPostgres
@@ -62,7 +70,34 @@ def case() -> list[dict[str, object]]:
                 workspace.sources.add("shop", "postgres", {"url": server.url}, ["orders"])
                 for what, run in _syncs(workspace, server.url).items():
                     rows.append(_row(what, timed(run), least))
+            rows += [_row(what, run, least) for what, run in _others(server.url, root).items()]
     return rows
+
+
+def _others(url: str, root: Path) -> dict[str, Measured]:
+    """Let others copy the table, each in a process of its own; what they need to start is counted for sling alone."""
+    found: dict[str, Measured] = {}
+    if python := os.environ.get("BENCH_DLT"):
+        environment = {**without_telemetry(), "PYTHONPATH": os.pathsep.join(sys.path)}
+        for target in ("filesystem", "lakeward"):
+            script = str(Path(__file__).with_name("dlt_copy.py"))
+            copy = [python, script, url, "orders", str(root / f"dlt_{target}"), target]
+            done = subprocess.run(copy, capture_output=True, text=True, check=True, env=environment)
+            cpu, seconds = map(float, done.stdout.split()[-2:])
+            found[f"dlt, to Iceberg by {target}"] = Measured(seconds, float("nan"), cpu)
+    if program := os.environ.get("BENCH_SLING"):
+        target = ["--tgt-object", f"file://{root}/orders.arrow", "--tgt-options", json.dumps({"format": "arrow"})]
+        own = {"SHOP": url, "SLING_HOME_DIR": str(root / "sling")}
+        copy = [program, "run", "--src-conn", "SHOP", "--src-stream", "public.orders", *target]
+        started, used = time.perf_counter(), _of_children()
+        subprocess.run(copy, capture_output=True, check=True, env={**without_telemetry(), **own})
+        found["sling, to an Arrow file"] = Measured(time.perf_counter() - started, float("nan"), _of_children() - used)
+    return found
+
+
+def _of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _syncs(workspace: lakeward.Workspace, url: str) -> dict[str, Callable[[], object]]:
@@ -135,9 +170,10 @@ def _row(what: str, run: Measured, base: Measured) -> dict[str, object]:
 def main() -> str:
     """Return the tables."""
     rows = in_fresh_process(case)
+    title = f"{ROWS:,} rows × 5 columns from PostgreSQL to Iceberg, at a load of {os.getloadavg()[0]:.1f}"
     cells = in_fresh_process(workbook_case)
     return (
-        table(f"{ROWS:,} rows × 5 columns from PostgreSQL to Iceberg", rows)  # type: ignore[arg-type]
+        table(title, rows)  # type: ignore[arg-type]
         + "\n"
         + table(f"{SHEET_ROWS:,} rows × 10 columns of a workbook", cells)  # type: ignore[arg-type]
     )

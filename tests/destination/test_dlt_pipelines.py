@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import dlt
 import pytest
+from dlt.common.runtime import anon_tracker
 from dlt.pipeline.exceptions import PipelineStepFailed
 
 import lakeward
@@ -16,6 +19,16 @@ from destination.conftest import ARMS, Made, Rows
 from lakeward.dlt import load
 from lakeward.errors import InvalidName
 from support.dlt_loads import events
+
+WITHOUT = """
+import sys
+sys.modules["dlt"] = None
+import lakeward
+try:
+    import lakeward.dlt
+except lakeward.errors.SettingsError as error:
+    print(error)
+"""
 
 
 def numbers(rows: Rows) -> list[object]:
@@ -88,12 +101,17 @@ def test_load_brings_what_is_pending_and_what_is_new(
     bad = dlt.resource([{"number": "a\x00b"}], name="events")
     with pytest.raises(PipelineStepFailed, match="NUL"):
         load(ws, bad, "postgres.other", pipelines_dir=loads_place / "own")
+    named = load(ws, dlt.resource([{"number": 1}], name="ok"), "postgres.Any Name", pipelines_dir=loads_place / "own")
+    assert named.rows == {"ok": 1} and len(rows("Any Name", "postgres", "ok")) == 1
     again = load(ws, events(1), "postgres.loaded", pipelines_dir=loads_place / "own")
     assert again.rows == {} and again.load_ids == ()
     assert numbers(rows("loaded", "postgres", "events")) == [0, 1]
 
 
-def test_nothing_is_sent_anywhere() -> None:
-    from dlt.common.runtime.anon_tracker import _ANON_TRACKER_ENDPOINT  # type: ignore[attr-defined]
+def test_without_dlt_its_room_says_what_to_install() -> None:
+    told = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True)
+    assert "pip install 'lakeward[dlt]'" in told.stdout
 
-    assert _ANON_TRACKER_ENDPOINT is None
+
+def test_nothing_is_sent_anywhere() -> None:
+    assert anon_tracker._ANON_TRACKER_ENDPOINT is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,8 +78,9 @@ def load(
     # dlt declares a text, and takes None for its own place.
     place: Any = None if chosen is None else str(Path(chosen).expanduser())
     pipeline = dlt.pipeline(
-        f"lakeward_{catalog}_{schema}_{data.name}",
-        destination=lakeward(catalog=catalog, arm=arm, workspace=workspace),
+        re.sub(r"\W", "_", f"lakeward_{catalog}_{schema}_{data.name}"),
+        # The schema is the one that was named, and none that dlt makes of its name.
+        destination=lakeward(catalog=catalog, arm=arm, workspace=workspace, enable_dataset_name_normalization=False),
         dataset_name=schema,
         pipelines_dir=place,
     )
