@@ -254,7 +254,7 @@ class Allowed:
         """
         scheme = _SCHEME.match(text)
         if scheme is None:
-            return str(self.path(text))
+            return text if self.paths is None else str(self.path(text))
         if self.paths is None and (scheme[1] in _S3 or self.hosts is None):
             return text
         plain = f"s3://{text[scheme.end() :]}"

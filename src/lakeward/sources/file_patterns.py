@@ -12,12 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 
 from lakeward.errors import UsageError
 from lakeward.sources.allowed import Allowed
 from lakeward.sources.object_store import ObjectStore, is_location, split_location
-from lakeward.sources.source_file import FileState, LocalFile, SourceFile
+from lakeward.sources.source_file import FileState, LocalFile, SourceFile, state_at
 
 _MAGIC = re.compile(r"[*?\[]")
 _ANY_FOLDERS = "**"
@@ -27,17 +28,26 @@ LEFT_OUT = (".", "_")
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file that a pattern stands for.
+    """A file that a pattern stands for; there may be very many, of which few are opened.
 
     Args:
-        file: what it is read from.
+        name: where it is, as the pattern leads to it.
         place: where it is, whole, with all links resolved: the same for two names of one file.
         listed: its state, if its folder's listing had it.
+        store: the way to it; None: it is one of this machine.
     """
 
-    file: SourceFile
+    name: str
     place: str
     listed: FileState | None = None
+    store: ObjectStore | None = None
+
+    @cached_property
+    def file(self) -> SourceFile:
+        """What it is read from."""
+        if self.store is not None:
+            return self.store.file(*split_location(self.place))
+        return LocalFile(Path(self.place), named=Path(self.name))
 
     def state(self) -> FileState:
         """Return its size and when it was changed, as the listing had it or the disk has it now.
@@ -45,7 +55,7 @@ class FoundFile:
         Raises:
             OSError: it is not there.
         """
-        return self.listed or self.file.state()
+        return self.listed or state_at(self.place)
 
 
 def find_files(patterns: Sequence[str], store: ObjectStore, allowed: Allowed) -> list[FoundFile]:
@@ -68,9 +78,9 @@ def find_files(patterns: Sequence[str], store: ObjectStore, allowed: Allowed) ->
         for each in _objects(pattern, store) if is_location(pattern) else _local_files(pattern):
             allowed.location(each.place)
             known = found.setdefault(each.place, each)
-            if str(each.file) < str(known.file):
+            if each.name < known.name:
                 found[each.place] = each
-    return sorted(found.values(), key=lambda each: str(each.file))
+    return sorted(found.values(), key=lambda each: each.name)
 
 
 def has_magic(pattern: str) -> bool:
@@ -123,7 +133,7 @@ def _local_files(pattern: str) -> Iterator[FoundFile]:
                 next_step="rename it",
             ) from None
         place = _resolved(path, folders)
-        yield FoundFile(LocalFile(Path(place), named=Path(path)), place)
+        yield FoundFile(path, place)
 
 
 def _resolved(path: str, folders: dict[str, str]) -> str:
@@ -190,8 +200,8 @@ def _objects(location: str, store: ObjectStore) -> Iterator[FoundFile]:
             raise _nothing(location, "does not exist")
         found = [each for each in below if not each.key.rpartition("/")[2].startswith(LEFT_OUT)]
     for each in found:
-        file = store.file(bucket, each.key)
-        yield FoundFile(file, str(file), each.state)
+        place = f"s3://{bucket}/{each.key}"
+        yield FoundFile(place, place, each.state, store)
 
 
 def _nothing(pattern: str, why: str) -> UsageError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from abc import ABC, abstractmethod
 from contextlib import closing
 from dataclasses import dataclass
@@ -93,8 +94,17 @@ class LocalFile(SourceFile):
 
     def state(self) -> FileState:
         """Return the file's size and its time of change."""
-        stat = self.path.stat()
-        return FileState(stat.st_size, str(stat.st_mtime_ns))
+        return state_at(self.path)
+
+
+def state_at(path: str | Path) -> FileState:
+    """Return the size and the time of change of a file of this machine.
+
+    Raises:
+        OSError: it is not there, or can't be read.
+    """
+    stat = os.stat(path)
+    return FileState(stat.st_size, str(stat.st_mtime_ns))
 
 
 def source_file(file: Path | SourceFile) -> SourceFile:

@@ -22,7 +22,7 @@ def list_sources(session: Session) -> None:
         (
             each.name,
             each.type,
-            ", ".join(f"{name} {value}" for name, value in each.options.items()),
+            ", ".join(f"{name} {_shown(value)}" for name, value in each.options.items()),
             ", ".join(each.tables) or "every table",
             each.added_at.strftime("%Y-%m-%d %H:%M"),
             each.added_by,
@@ -33,3 +33,7 @@ def list_sources(session: Session) -> None:
     steps = [] if rows else ["lakeward source add NAME --type postgres --url env:PGURL"]
     documents = [{**vars(each), "tables": list(each.tables), "added_at": each.added_at.isoformat()} for each in sources]
     session.show({"sources": documents}, lines, steps)
+
+
+def _shown(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
