@@ -138,10 +138,16 @@ class Database:
 
     @property
     def display_url(self) -> str:
-        """The URL for people: without user, password and parameters other than the socket directory."""
+        """The URL for people: without user, password and parameters.
+
+        Of a socket the directory and the user stay, without which nobody can use it: neither is a secret.
+        """
         host = self._url.host or self._url.query.get("host") or "localhost"
         if isinstance(host, str):
             host = ",".join(dict.fromkeys(host.split(",")))  # once, however many addresses it has
+            if host.startswith("/"):
+                user = f"{self._url.username}@" if self._url.username else ""
+                return f"postgresql://{user}/{self._url.database or ''}?host={quote(host)}"
         return f"postgresql://{host}/{self._url.database or ''}"
 
     @contextmanager

@@ -12,7 +12,7 @@ from support.pages import DOCS, Page, Reader
 
 PAGE = Page("warehouse.md")
 
-ONLY_SHOWN = ("born_in_place_by_writer", "spark.sql")
+ONLY_SHOWN = ("born_in_place_by_writer", "spark.sql", "CATALOG_URI=")
 """What is in blocks that show what nobody prints."""
 
 

@@ -19,6 +19,7 @@ import sqlalchemy
 
 import lakeward
 from lakeward.control.db import Database, Queries
+from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.errors import ConflictError, DatabaseUnavailable, LakewardError, SettingsError
 
 PACKAGE = Path(lakeward.__file__).parent
@@ -312,3 +313,14 @@ def test_s03_no_sql_of_the_control_plane_is_built_from_strings() -> None:
 )
 def test_the_finder_of_built_sql_finds_it(source: str, lines: list[int]) -> None:
     assert list(built_statements(source)) == lines
+
+
+def test_the_url_of_a_socket_can_be_used_as_it_is_shown() -> None:
+    shown = Database("postgresql://me:hidden@/lakeward?host=%2Fa%20b%2Fsocket&port=5432").display_url
+    assert shown == "postgresql://me@/lakeward?host=/a%20b/socket"
+    assert Database(shown).display_url == shown
+
+
+def test_the_shown_url_of_the_embedded_server_leads_to_it(postgres: EmbeddedPostgres) -> None:
+    with Database(Database(postgres.url).display_url) as database:
+        assert database.fetch(sqlalchemy.text("select 1 as one")) == [{"one": 1}]
