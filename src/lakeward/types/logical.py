@@ -190,6 +190,12 @@ class _Parser:
         if kind == "word":
             if word in SIMPLE_TYPES:
                 return LogicalType(word)
+            if word == "decimal" and self.text[self.position :].lstrip()[:1] != "(":
+                raise SchemaError(
+                    f"type {self.text!r}: a decimal says how many digits it has, and how many of them behind the point",
+                    next_step="write decimal(18,2), with at most 38 digits",
+                    type=self.text,
+                )
             if word == "decimal":
                 self.expect("(")
                 precision = self.number()

@@ -69,7 +69,12 @@ class Schema:
         """
         where = f"dataset {dataset}: " if dataset else ""
         if not columns:
-            raise SchemaError(f"{where}at least one column is needed", dataset=dataset)
+            raise SchemaError(
+                f"{where}at least one column is needed",
+                safe="nothing was changed",
+                next_step="declare the columns: --columns id:long,note:string",
+                dataset=dataset,
+            )
         if len(columns) > MAX_COLUMNS:
             raise SchemaError(
                 f"{where}{len(columns)} columns are more than the {MAX_COLUMNS} that fit", dataset=dataset

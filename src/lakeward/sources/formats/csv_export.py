@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lakeward.errors import ValueRefused
 from lakeward.sources.file_format import check_names
-from lakeward.sources.formats.csv_options import CsvOptions
+from lakeward.sources.formats.csv_options import DELIMITERS, CsvOptions
 from lakeward.sources.formats.replaced_file import replaced_file
 from lakeward.sources.formats.text_values import format_text
 
@@ -81,6 +81,8 @@ class _Writer:
         # A byte-order mark as the file's first character would be taken off when it is read.
         special = re.escape(options.delimiter) + re.escape(options.quote)
         self._needs_quotes = f"[{special}\r\n{_BOM}]"
+        # A bare header of one name is refused where it looks like several.
+        self._header_needs_quotes = f"[{special}\r\n{_BOM}{re.escape(''.join(DELIMITERS))}]"
         self._markers = pa.array(["", *options.null_markers])
 
     def encode(self, columns: Sequence[pa.Array], first_row: int) -> bytes:
@@ -89,7 +91,8 @@ class _Writer:
         Raises:
             ValueRefused: a value can't be written in this encoding, or not be read back.
         """
-        fields = [self._quoted(format_text(column).cast(pa.large_string())) for column in columns]
+        needs_quotes = self._needs_quotes if first_row else self._header_needs_quotes
+        fields = [self._quoted(format_text(column).cast(pa.large_string()), needs_quotes) for column in columns]
         fields[-1] = _joined([fields[-1], pa.scalar("\n", pa.large_string())], "")
         lines = _joined(fields, self.options.delimiter)
         # The joined array is new and has no nulls: its data buffer is the text, line after line.
@@ -105,9 +108,9 @@ class _Writer:
             why = f"{character!r}, which {self.options.encoding} can't hold"
             raise self._refused(columns, first_row, character, why) from None
 
-    def _quoted(self, values: pa.Array) -> pa.Array:
+    def _quoted(self, values: pa.Array, needs_quotes: str) -> pa.Array:
         must = pc.or_(
-            pc.match_substring_regex(values, self._needs_quotes),
+            pc.match_substring_regex(values, needs_quotes),
             pc.is_in(values, self._markers.cast(pa.large_string())),
         )
         # Most columns need none; nulls say nothing here.

@@ -1,18 +1,22 @@
 """Proposes a column's type from every value of it, never from a sample.
 
 A type is proposed only where no value changes: digits that a long or a double can't hold stay decimal or text, and a
-number with leading zeros is text. The proposal does not depend on how the values were cut into batches: each batch is
+number with leading zeros is text. Numbers with a point are decimal, so that sums of them are exact and the same on both
+arms; double are those that only a double is written as, with an exponent or ten digits and more behind the point. The
+proposal does not depend on how the values were cut into batches: each batch is
 classified alone, and `merge` is associative and commutative.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakeward.sources.formats.text_values import Unconvertible, parse_text
+from lakeward.types.logical import MAX_DECIMAL_PRECISION
 
 _DIGITS = r"^(0|-?[1-9][0-9]{0,37})$"
 _NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -23,23 +27,76 @@ _ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
 _TOO_MANY_DIGITS = r"^[^eE1-9]*[1-9](\.?[0-9]){17,}"
 # Among doubles, whole numbers of up to 15 digits are exact. Longer ones are ids more often than measures.
 _LONG_WHOLE_NUMBER = r"^-?[0-9]{16,}$"
-_MAX_WHOLE_DOUBLE = 10**15 - 1
+_EXACT_DOUBLE_DIGITS = 15
+_LONG_DIGITS = 18
+# No decimal has a negative zero.
+_FLOATING = r"[eE]|^-[0.]+$"
+_MOST_MONEY_DIGITS = 9
+"""More digits behind the point are written by programs that compute with doubles."""
+_DECIMAL_DIGITS = (18, MAX_DECIMAL_PRECISION)
+"""Room for numbers that are larger than those of the file, at no cost in space; then all that there is."""
 
-_WIDE_LONG = "long beside which no double may stand"
+
+@dataclass(frozen=True)
+class Numbers:
+    """What is known of a column's numbers.
+
+    Args:
+        whole_digits: at most so many stand before the point.
+        scale: at most so many stand behind it; None: no number has a point.
+        as_long: each is a long.
+        as_double: each is the double that its digits say.
+        floating: one is written as only a double is: with an exponent, or as negative zero.
+    """
+
+    whole_digits: int
+    scale: int | None
+    as_long: bool
+    as_double: bool
+    floating: bool
+
+    def __or__(self, other: Numbers) -> Numbers:
+        """Return what is known of both."""
+        scales = [scale for scale in (self.scale, other.scale) if scale is not None]
+        return Numbers(
+            max(self.whole_digits, other.whole_digits),
+            max(scales, default=None),
+            self.as_long and other.as_long,
+            self.as_double and other.as_double,
+            self.floating or other.floating,
+        )
+
+    @property
+    def type_text(self) -> str:
+        """The type that holds all of them."""
+        if self.floating:
+            return "double" if self.as_double else "string"
+        scale = self.scale or 0
+        if self.scale is None and self.as_long:
+            return "long"
+        if scale > _MOST_MONEY_DIGITS and self.as_double:
+            return "double"
+        room = _DECIMAL_DIGITS if self.scale is not None else _DECIMAL_DIGITS[-1:]
+        fits = [f"decimal({digits},{scale})" for digits in room if self.whole_digits + scale <= digits]
+        return fits[0] if fits else "double" if self.as_double else "string"
+
+
+Kind = str | Numbers
+"""What the values of a column are: the text of a type, or numbers."""
 
 
 class TypeInference:
     """The proposal for one column, updated batch by batch."""
 
     def __init__(self) -> None:
-        self._kind: str | None = None
+        self._kind: Kind | None = None
 
     @property
     def type_text(self) -> str:
         """The logical type text that holds every value seen; `string` where there was none."""
-        if self._kind is None:
-            return "string"
-        return "long" if self._kind == _WIDE_LONG else self._kind
+        if isinstance(self._kind, Numbers):
+            return self._kind.type_text
+        return self._kind or "string"
 
     def add(self, values: pa.Array) -> None:
         """Take the next text values into account; nulls say nothing."""
@@ -47,35 +104,58 @@ class TypeInference:
             self._kind = merge(self._kind, classify(values, self._kind))
 
 
-def merge(left: str | None, right: str | None) -> str | None:
+def merge(left: Kind | None, right: Kind | None) -> Kind | None:
     """Return the kind that holds the values of both; `None` is the kind of no values."""
     if left is None or right is None or left == right:
         return left if right is None else right
-    pair = {left, right}
-    if pair == {"long", _WIDE_LONG}:
-        return _WIDE_LONG
-    if "decimal(38,0)" in pair and pair & {"long", _WIDE_LONG}:
-        return "decimal(38,0)"
-    if pair == {"long", "double"}:
-        return "double"
+    if isinstance(left, Numbers) and isinstance(right, Numbers):
+        return left | right
     return "string"
 
 
-def classify(values: pa.Array, expected: str | None = None) -> str | None:
+def classify(values: pa.Array, expected: Kind | None = None) -> Kind | None:
     """Return the narrowest kind that holds these values exactly, trying `expected` first to save time."""
     values = values.drop_null()
     if not len(values):
         return None
-    if expected in ("boolean", "date", "timestamp", "timestamptz") and _CHECKS[expected](values):
+    if isinstance(expected, str) and expected in _CHECKS and _CHECKS[expected](values):
         return expected
-    if _parses(values, "long") and _all_match(values, _DIGITS):
-        numbers = values.cast(pa.int64())
-        extremes = pc.min_max(numbers).as_py()
-        return "long" if max(-extremes["min"], extremes["max"]) <= _MAX_WHOLE_DOUBLE else _WIDE_LONG
+    pointed = isinstance(expected, Numbers) and expected.scale is not None
+    numbers = _numbers(values) if pointed else _whole_numbers(values) or _numbers(values)
+    if numbers is not None:
+        return numbers
     for kind, check in _CHECKS.items():
         if check(values):
             return kind
     return "string"
+
+
+def _whole_numbers(values: pa.Array) -> Numbers | None:
+    if not _all_match(values, _DIGITS):
+        return None
+    digits = pc.max(pc.utf8_length(pc.utf8_ltrim(values, "-"))).as_py()
+    as_long = digits <= _LONG_DIGITS or _parses(values, "long")
+    return Numbers(digits, None, as_long, digits <= _EXACT_DOUBLE_DIGITS, floating=False)
+
+
+def _numbers(values: pa.Array) -> Numbers | None:
+    """Return what is known of values that are all numbers; None: one is not."""
+    if not _all_match(values, _NUMBER):
+        return None
+    floating = pc.match_substring_regex(values, _FLOATING)
+    any_floating = bool(pc.any(floating).as_py())
+    plain = pc.utf8_ltrim(values.filter(pc.invert(floating)) if any_floating else values, "-")
+    point = pc.find_substring(plain, ".")
+    length = pc.utf8_length(plain)
+    whole = pc.if_else(pc.less(point, 0), length, point)
+    behind = pc.if_else(pc.less(point, 0), None, pc.subtract(pc.subtract(length, point), 1))
+    return Numbers(
+        pc.max(whole).as_py() or 0,
+        pc.max(behind).as_py(),
+        as_long=False,
+        as_double=_is_double(values, pc.max(pc.utf8_length(values)).as_py()),
+        floating=any_floating,
+    )
 
 
 def _all_match(values: pa.Array, pattern: str) -> bool:
@@ -94,17 +174,15 @@ def _is_boolean(values: pa.Array) -> bool:
     return bool(pc.all(pc.is_in(values, pa.array(["true", "false"]))).as_py())
 
 
-def _is_double(values: pa.Array) -> bool:
-    return (
-        _all_match(values, _NUMBER)
-        and not pc.any(pc.match_substring_regex(values, f"{_TOO_MANY_DIGITS}|{_LONG_WHOLE_NUMBER}")).as_py()
-        and _parses(values, "double")
+def _is_double(values: pa.Array, longest: int) -> bool:
+    if longest <= _EXACT_DOUBLE_DIGITS and not pc.any(pc.match_substring_regex(values, "[eE]")).as_py():
+        return True
+    return not pc.any(pc.match_substring_regex(values, f"{_TOO_MANY_DIGITS}|{_LONG_WHOLE_NUMBER}")).as_py() and _parses(
+        values, "double"
     )
 
 
 _CHECKS: dict[str, Callable[[pa.Array], bool]] = {
-    "decimal(38,0)": lambda values: _all_match(values, _DIGITS),
-    "double": _is_double,
     "boolean": _is_boolean,
     "date": lambda values: _all_match(values, _DATE) and _parses(values, "date"),
     "timestamp": lambda values: _all_match(values, _INSTANT + "$") and _parses(values, "timestamp"),

@@ -9,6 +9,9 @@ from pydantic import Field, model_validator
 from lakeward.errors import SettingsError
 from lakeward.sources.file_format import FormatOptions
 
+DELIMITERS = (";", "\t", "|", ",")
+"""What separates the fields of most files."""
+
 ENCODINGS = ("utf-8", "utf-16", "latin-1")
 _CODECS = {codecs.lookup(name).name: name for name in ENCODINGS}
 

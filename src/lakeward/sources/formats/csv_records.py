@@ -17,7 +17,7 @@ import pyarrow.csv as pacsv
 from lakeward.errors import SourceFileError
 from lakeward.sources.file_format import check_names
 from lakeward.sources.formats.csv_dialect import Dialect, Malformed, Record
-from lakeward.sources.formats.csv_options import CsvOptions
+from lakeward.sources.formats.csv_options import DELIMITERS, CsvOptions
 from lakeward.sources.formats.csv_sieve import Block, Sieve
 from lakeward.sources.formats.csv_source import TextSource
 from lakeward.sources.formats.escaped_text import fault_of
@@ -163,17 +163,39 @@ class RecordReader:
     def _read_header(self) -> None:
         first = self._first_record()
         if first is None:
-            raise SourceFileError(f"{self.file}: is empty, without even a header", path=str(self.file), line=1)
+            raise SourceFileError(
+                f"{self.file}: is empty, without even a header",
+                next_step="write the column names into its first line",
+                path=str(self.file),
+                line=1,
+            )
         if not self.options.header:
             self.names = [f"column{position}" for position in range(1, len(first.fields) + 1)]
             return
         self.names = [field.value for field in first.fields]
+        if len(self.names) == 1 and not first.fields[0].quoted:
+            self._refuse_other_delimiter(self.names[0])
         for name in self.names:
             if fault := fault_of(name, self.options.encoding):
                 raise SourceFileError(f"{self.file}: the header {fault}", path=str(self.file), line=1)
         check_names(self.names, self.file)
         header, self._pending = self._pending[: first.end], self._pending[first.end :]
         self.lines = header.count(b"\n") + (not header.endswith(b"\n"))
+
+    def _refuse_other_delimiter(self, header: str) -> None:
+        """Refuse a header of one name that looks like several with another delimiter, unless that was meant."""
+        if "delimiter" in self.options.model_fields_set:
+            return
+        found = [each for each in DELIMITERS if each in header and all(part.strip() for part in header.split(each))]
+        if found and self.options.delimiter not in found:
+            shown = "\\t" if found[0] == "\t" else found[0]
+            raise SourceFileError(
+                f"{self.file}: its header is one column {header!r}, which seems to be several with {shown!r} between",
+                next_step=f"add --delimiter '{shown}'; if it is one column, --delimiter '{self.options.delimiter}'",
+                path=str(self.file),
+                line=1,
+                delimiter=found[0],
+            )
 
     def _first_record(self) -> Record | None:
         size = self._block_bytes

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from lakeward.sources.formats.csv_inference import TypeInference, classify, merge
+from lakeward.sources.formats.csv_inference import TypeInference, classify
 from lakeward.sources.formats.json_records import Number
 from lakeward.sources.formats.json_values import Unfit, kind_of
 
@@ -60,7 +60,8 @@ class JsonInference:
             self._numbers.add(pa.array(values, pa.string()))
         elif isinstance(first, str) and self._text != "string":
             found = classify(pa.array(values, pa.string()), self._text)
-            self._text = merge(self._text, found if found in _KEPT_FOR_TEXT else "string")
+            kept = found if isinstance(found, str) and found in _KEPT_FOR_TEXT else "string"
+            self._text = kept if self._text in (None, kept) else "string"
 
 
 def _family(kind: type) -> set[type]:

@@ -94,7 +94,7 @@ def format_text(values: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(type_):
         return format_text(values.dictionary_decode())
     if pa.types.is_floating(type_):
-        # `1.0` and not `1`, so that a scan proposes a double again.
+        # `1.0` and not `1`: a number with a point is none that has to be whole.
         return pc.replace_substring_regex(values.cast(pa.string()), r"^(-?[0-9]+)$", r"\1.0")
     if pa.types.is_fixed_size_binary(type_) and type_.byte_width == 16:
         return _format_uuid(values)

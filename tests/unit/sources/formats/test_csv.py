@@ -76,7 +76,13 @@ def test_f02_a_declared_type_refuses_the_late_value_by_line(tmp_path: Path) -> N
         (["true", "1"], "string"),
         (["t", "f"], "string"),
         (["007", "8"], "string"),
-        (["-0.5", ".5", "5."], "double"),
+        (["-0.5", ".5", "5."], "decimal(18,1)"),
+        (["1.10", "123456789012345.678", "7"], "decimal(18,3)"),
+        (["1.10", "1234567890123456.789"], "decimal(38,3)"),
+        (["0.5", "1.5e3", "7"], "double"),
+        (["0.5", "-0.0"], "double"),
+        (["0.5", "0.1234567891"], "double"),
+        (["1.5", "1" * 38], "string"),
         (["+5"], "string"),
         (["0x1F"], "string"),
         ([" 1"], "string"),
@@ -102,10 +108,11 @@ def test_types_come_from_every_value(tmp_path: Path, block_bytes: int, values: l
         (["12345678901234567890123", "1"], "decimal(38,0)"),
         (["1" * 38, "-" + "9" * 38], "decimal(38,0)"),
         (["1" * 39], "string"),
-        (["9007199254740993", "0.5"], "string"),
-        (["0.5", "12345678901234567890123"], "string"),
-        (["1152921504606846976", "0.5"], "string"),
-        (["0.1234567890123456789"], "string"),
+        (["9007199254740993", "0.5"], "decimal(18,1)"),
+        (["0.5", "12345678901234567890123"], "decimal(38,1)"),
+        (["1152921504606846976", "0.5"], "decimal(38,1)"),
+        (["0.1234567890123456789"], "decimal(38,19)"),
+        (["9007199254740993", "1e5"], "string"),
         (["10.357019999999999", "-0.00012345678901234567"], "double"),
     ],
 )
@@ -113,7 +120,8 @@ def test_t07_no_digit_goes_through_a_double(tmp_path: Path, block_bytes: int, va
     file = csv_file(tmp_path, ("v\n" + "".join(f"{value}\n" for value in values)).encode(), block_bytes=block_bytes)
     assert file.scan().columns == {"v": type_}
     if type_ != "double":
-        assert [str(value) for (value,) in rows(file)] == values
+        read = [str(value) for (value,) in rows(file)]
+        assert read == values or list(map(Decimal, read)) == list(map(Decimal, values))
 
 
 def test_t07_digits_are_exact_in_declared_types(tmp_path: Path) -> None:
@@ -300,3 +308,17 @@ def test_a_file_that_changes_behind_the_scan_is_refused(tmp_path: Path) -> None:
 def test_options_that_cannot_be_meant_are_refused(wrong: dict[str, str]) -> None:
     with pytest.raises(SettingsError):
         CsvOptions(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "shown"), [(";", ";"), ("\t", "\\t"), ("|", "|")], ids=["semicolon", "tab", "bar"]
+)
+def test_a_header_with_another_delimiter_names_the_option(tmp_path: Path, delimiter: str, shown: str) -> None:
+    data = f"id{delimiter}n\n1{delimiter}a,b\n".encode()
+    error = refusal(csv_file(tmp_path, data))
+    assert f"--delimiter '{shown}'" in str(error.next_step) and error.fields["delimiter"] == delimiter
+    assert rows(csv_file(tmp_path, data, CsvOptions(delimiter=delimiter))) == [(1, "a,b")]
+    one = data.replace(b",b", b"")
+    assert rows(csv_file(tmp_path, one, CsvOptions(delimiter=","))) == [(f"1{delimiter}a",)]
+    assert rows(csv_file(tmp_path, b"note;\na;b\n")) == [("a;b",)]
+    assert rows(csv_file(tmp_path, b'"a;b"\n1\n')) == [(1,)]
