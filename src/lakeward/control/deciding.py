@@ -11,16 +11,13 @@ import psycopg
 from lakeward.control.db import Pipeline, Queries
 from lakeward.control.identifiers import recorded
 from lakeward.control.records import EDIT, Decision, Fed, Mirrored, OpenTransaction
+from lakeward.control.routes import VERSIONLESS_KINDS
 from lakeward.errors import LeaseLost, RouteChanged
 
 QUERIES = Queries.beside(__file__)
 
 ROWLESS_KINDS = ("copy", "compact")
 """Transactions that change no row: whoever holds the version before them holds theirs, too."""
-
-VERSIONLESS_KINDS = ("backfill", "mirror", "route", "move")
-"""Transactions that make no version. The first two bring the head, as it was when they were opened, to another arm, and
-so the version that they are of is their parent; the third changes the route, the last where the table is."""
 
 Answer = psycopg.Cursor[dict[str, Any]]
 

@@ -19,7 +19,7 @@ import psycopg
 import sqlalchemy
 
 from lakeward.control.db import Database, Queries
-from lakeward.control.deciding import VERSIONLESS_KINDS, check, commit, lease_lost, record
+from lakeward.control.deciding import check, commit, lease_lost, record
 from lakeward.control.idempotency import remember
 from lakeward.control.identifiers import TableIdentifier, resolve
 from lakeward.control.leases import Heartbeat, Owner
@@ -34,7 +34,7 @@ from lakeward.control.records import (
     OpenTransaction,
     Unfinished,
 )
-from lakeward.control.routes import Route
+from lakeward.control.routes import VERSIONLESS_KINDS, Route
 from lakeward.errors import ConflictError, Diverged, UnknownObject
 
 QUERIES = Queries.beside(__file__)

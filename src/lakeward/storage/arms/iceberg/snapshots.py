@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyiceberg.table import Table
 
 from lakeward.clock import Faults
-from lakeward.control.deciding import VERSIONLESS_KINDS
 from lakeward.control.identifiers import TableIdentifier
+from lakeward.control.routes import VERSIONLESS_KINDS
 from lakeward.storage.arm import WriteTask
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.adoption import Adoption
