@@ -170,3 +170,19 @@ def test_t07_e04_rows_of_json(run: Run, place: Path) -> None:
         error = run("dataset", "import", name, "more.json", "--mode", "upsert", "--output", "json").document
         assert (error["error"], error["fields"]["line"], error["fields"]["column"]) == ("SourceFileError", 3, "id")
         unchanged(run, name, 1, 1)
+
+
+def test_f04_what_is_rejected_is_counted_and_shown(run: Run, place: Path) -> None:
+    (place / "t.csv").write_text("id,note\n1,a\n2\n3,b,c\n4,d\n")
+    refused = run("dataset", "import", "a.b.c", "t.csv", "--on-error", "quarantine", "--max-rejected", "25%")
+    assert refused.code == 1 and "2 of 4 records can't be taken, and 25% may be rejected" in refused.err
+    planned = run("dataset", "import", "a.b.c", "t.csv", "--on-error", "quarantine", "--dry-run")
+    assert "append records that can't be taken to a.b.c__rejected" in " ".join(planned.out.split())
+    ran = run("dataset", "import", "a.b.c", "t.csv", "--on-error", "quarantine", "--max-rejected", "2", "--text", "id")
+    assert ran.code == 0 and "dataset a.b.c created: id string, note string" in ran.out
+    assert "4 rows read = 2 rows written + 2 rejected" in ran.out
+    assert "lakeward dataset preview a.b.c__rejected" in ran.out
+    rows = run("dataset", "preview", "a.b.c__rejected", "--output", "json").document["rows"]
+    assert [(row["line"], row["record"]) for row in rows] == [(3, "2"), (4, "3,b,c")]
+    (place / "semicolons.csv").write_text("id;note\n1;a\n")
+    assert "--delimiter ';'" in run("dataset", "import", "a.b.d", "semicolons.csv").err
