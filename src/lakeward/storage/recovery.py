@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakeward.clock import Faults
-from lakeward.control.deciding import VERSIONLESS_KINDS
 from lakeward.control.divergence import Divergence
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, OpenTransaction, Unfinished
+from lakeward.control.routes import VERSIONLESS_KINDS
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import Diverged, StorageError
 from lakeward.storage.arm import StorageArm
