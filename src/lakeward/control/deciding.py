@@ -11,7 +11,7 @@ import psycopg
 from lakeward.control.db import Pipeline, Queries
 from lakeward.control.identifiers import recorded
 from lakeward.control.records import EDIT, Decision, Fed, Mirrored, OpenTransaction
-from lakeward.control.routes import VERSIONLESS_KINDS
+from lakeward.control.transaction_kinds import VERSIONLESS_KINDS
 from lakeward.errors import LeaseLost, RouteChanged
 
 QUERIES = Queries.beside(__file__)

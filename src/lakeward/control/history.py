@@ -11,7 +11,7 @@ import sqlalchemy
 from lakeward.control.db import Database, Queries
 from lakeward.control.leases import Owner
 from lakeward.control.records import EDIT, NOTHING_TO_WRITE, Transaction
-from lakeward.control.routes import VERSIONLESS_KINDS
+from lakeward.control.transaction_kinds import VERSIONLESS_KINDS
 
 QUERIES = Queries.beside(__file__)
 

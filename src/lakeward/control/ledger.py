@@ -34,7 +34,8 @@ from lakeward.control.records import (
     OpenTransaction,
     Unfinished,
 )
-from lakeward.control.routes import VERSIONLESS_KINDS, Route
+from lakeward.control.routes import Route
+from lakeward.control.transaction_kinds import VERSIONLESS_KINDS
 from lakeward.errors import ConflictError, Diverged, UnknownObject
 
 QUERIES = Queries.beside(__file__)

@@ -9,10 +9,6 @@ from lakeward.errors import UnknownObject
 ARM_MODES = {"postgres": "pg", "iceberg": "iceberg_native"}
 """The mode of a dataset that lives on one arm alone, by that arm."""
 
-VERSIONLESS_KINDS = ("backfill", "mirror", "route", "move")
-"""Transactions that make no version. The first two bring the head, as it was when they were opened, to another arm, and
-so the version that they are of is their parent; the third changes the route, the last where the table is."""
-
 
 def check_arm(arm: str | None) -> None:
     """Refuse an arm that there is not; None: none was named.

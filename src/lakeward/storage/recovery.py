@@ -14,7 +14,7 @@ from lakeward.clock import Faults
 from lakeward.control.divergence import Divergence
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, OpenTransaction, Unfinished
-from lakeward.control.routes import VERSIONLESS_KINDS
+from lakeward.control.transaction_kinds import VERSIONLESS_KINDS
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import Diverged, StorageError
 from lakeward.storage.arm import StorageArm

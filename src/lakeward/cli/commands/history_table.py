@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from lakeward.cli.text import table
-from lakeward.control.routes import VERSIONLESS_KINDS
+from lakeward.control.transaction_kinds import VERSIONLESS_KINDS
 
 if TYPE_CHECKING:
     from lakeward.control.records import Transaction

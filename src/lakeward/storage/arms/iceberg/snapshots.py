@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 
 from lakeward.clock import Faults
 from lakeward.control.identifiers import TableIdentifier
-from lakeward.control.routes import VERSIONLESS_KINDS
+from lakeward.control.transaction_kinds import VERSIONLESS_KINDS
 from lakeward.storage.arm import WriteTask
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.adoption import Adoption
