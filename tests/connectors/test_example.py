@@ -102,6 +102,25 @@ def test_it_syncs_as_any_other_does(ws: lakeward.Workspace, tmp_path: Path) -> N
     assert ws.dataset("main.shop.orders").to_arrow().num_rows == 3
 
 
+def test_the_small_one_syncs_a_folder(ws: lakeward.Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [code] = re.findall(r"<!-- small: .*?-->\n```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(code.splitlines()) <= 50
+    module: dict[str, Any] = {"__name__": "small_connector"}
+    exec(compile(code, "small_connector.py", "exec"), module)
+    monkeypatch.setattr("lakeward.wiring.sources.connector_named", lambda _: module["Documents"])
+    for name, text in (("a.json", '{"n": 1.10}'), ("b.json", "[]")):
+        (tmp_path / name).write_text(text)
+    ws.sources.add("small", "documents", {"path": str(tmp_path)}, ["documents"])
+    [synced] = ws.sources.sync(SyncRequest("small"))
+    (tmp_path / "a.json").unlink()
+    [again] = ws.sources.sync(SyncRequest("small"))
+    assert (synced.rows_read, again.written.rows_deleted, again.written.rows_unchanged) == (2, 1, 1)
+    assert ws.dataset("main.small.documents").to_arrow().to_pylist() == [{"name": "b.json", "document": "[]"}]
+    (tmp_path / "c.json").write_text("{")
+    with pytest.raises(ValueRefused, match="is not JSON"):
+        ws.sources.sync(SyncRequest("small"))
+
+
 def test_a_type_that_no_package_has_is_named_with_those_that_there_are(installed: Path) -> None:
     with pytest.raises(UnknownObject, match="there are files, postgres, sqlite"):
         connector_named("sqlight")
