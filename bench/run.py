@@ -17,6 +17,7 @@ import postgres_rows
 import small_build
 import sources
 
+import cdc
 import moves
 import server
 import stores
@@ -27,6 +28,7 @@ BENCHMARKS = (
     digest,
     small_build,
     appends,
+    cdc,
     merge,
     delta,
     flip,

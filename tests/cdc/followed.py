@@ -47,12 +47,14 @@ class Shop:
         found = self.run(f"SELECT * FROM {table}").fetchall()  # type: ignore[arg-type]
         return sorted(found, key=lambda row: json.dumps(row, default=str))
 
-    def equals(self, table: str, into: str = "main.whole") -> bool:
-        """Say whether a dataset has the digest that a whole sync of its table into another one has, on every arm."""
-        whole = f"{into}.{table}"
-        self.ws.sources.sync(SyncRequest(self.name, [table], into=into, allow_empty=True))
-        wanted = self.ws.dataset(whole).digest()
-        return set(self.dataset(table).verify().digests.values()) == {wanted}
+    def equals(self, *tables: str) -> bool:
+        """Say whether datasets have the digests that a whole sync of their tables has, on every arm that has them."""
+        into = f"whole.{self.name}"
+        self.ws.sources.sync(SyncRequest(self.name, tables, into=into, allow_empty=True))
+        return all(
+            set(self.dataset(table).verify().digests.values()) == {self.ws.dataset(f"{into}.{table}").digest()}
+            for table in tables
+        )
 
     @property
     def state(self) -> FollowState | None:

@@ -33,6 +33,7 @@ from lakeward.types.conform import to_reader
 
 # Not through `lakeward.open`, which imports when it is called: here that would be in every child.
 from lakeward.wiring import opening
+from lakeward.wiring.follow_plan import FollowRequest
 from lakeward.wiring.opening import open_workspace
 from lakeward.wiring.sync_plan import SyncRequest
 from lakeward.wiring.workspace import Workspace
@@ -80,6 +81,9 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         if "sync" in case:
             synced = workspace.sources.sync(SyncRequest(**case["sync"]))
             return {"rows_read": [each.rows_read for each in synced]}
+        if "follow" in case:
+            followed = workspace.sources.follow(FollowRequest(**case["follow"]), once=True)
+            return {"changes": followed.changes}
         if "drop" in case:
             level, name = case["drop"]
             return {"dropped": workspace.names(level).drop(name, cascade=True).id}

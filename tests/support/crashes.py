@@ -34,6 +34,8 @@ class Driver:
 
     def __init__(self, url: str, warehouse: Path) -> None:
         self._common = {"url": url, "warehouse": str(warehouse)}
+        self.ended: dict[str, Any] = {}
+        """How the process of the last `running` ended."""
         sources = Path(lakeward.__file__).parents[1]
         self._process = subprocess.Popen(
             [sys.executable, str(SCRIPT)],
@@ -46,6 +48,22 @@ class Driver:
     def run(self, **case: Any) -> Case:
         """Run a case until it stops, is killed or ends."""
         return self.run_together([case])[0]
+
+    @contextlib.contextmanager
+    def running(self, **case: Any) -> Iterator[int]:
+        """Start a case that goes on until it is told to stop, and wait for its end behind the block.
+
+        Yields:
+            Its process, to which signals can be sent.
+        """
+        descriptor, result = tempfile.mkstemp(prefix="lakeward-case-")
+        os.close(descriptor)
+        pid = self._ask({"start": {**self._common, **case, "result": result}})["pid"]
+        try:
+            yield pid
+        finally:
+            self.ended = self._ask({"wait": pid})
+            Path(result).unlink(missing_ok=True)
 
     def run_together(self, cases: Sequence[dict[str, Any]]) -> list[Case]:
         """Run cases at once, each in a process of its own, until each has stopped, been killed or ended."""

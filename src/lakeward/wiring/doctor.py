@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,6 +20,7 @@ from lakeward.errors import LakewardError
 from lakeward.storage.arm import StorageArm
 from lakeward.wiring.catalog_checks import catalog_checks
 from lakeward.wiring.check import Check
+from lakeward.wiring.following import FollowState
 from lakeward.wiring.opening import open_workspace, resolve_settings
 from lakeward.wiring.settings import LoadedSettings, Settings
 
@@ -139,6 +140,7 @@ def _workspace(
             yield Check("database", True, f"PostgreSQL {rows[0]['version']} at {where}")
             yield from _places(workspace.storage.routing.arms)
             yield from catalog_checks(workspace, probe=probe)
+            yield from _logs(workspace.sources.followed())
             diverged = [status.name for status in workspace.status() if status.status == "diverged"]
             if diverged:
                 yield Check("datasets", False, f"diverged: {', '.join(diverged)}", "lakeward status")
@@ -160,6 +162,18 @@ def _can_be_made(home: Path) -> Check:
     if not writable:
         return Check("workspace", False, f"{there} can't be written", "choose another directory: --home DIR")
     return Check("workspace", True, f"{home} is not made yet; the first import or build makes it")
+
+
+def _logs(states: Sequence[FollowState]) -> Iterator[Check]:
+    """Look at what followed sources keep for the workspace, which fills their disks where nobody reads it."""
+    for each in states:
+        source = each.followed.source
+        lag = "nothing yet" if each.log is None else f"{each.log.lag_bytes:,} bytes kept"
+        lost = each.log is not None and each.log.lost
+        step = f"lakeward source {'unfollow' if lost else 'follow'} {source}"
+        yield Check(
+            f"log of {source}", each.warning is None, each.warning or lag, None if each.warning is None else step
+        )
 
 
 def _places(arms: Mapping[str, StorageArm]) -> Iterator[Check]:

@@ -222,7 +222,8 @@ class FollowWorker:
         built = copy.run(new, self._plan.mode.writer)
         rows = sum(each.rows_in for each in built.transactions)
         self.done.copied += rows
-        self._say(f"{self.done.source}: {len(new)} tables copied, {rows:,} rows")
+        names = ", ".join(each.table.full_name for each, _ in new)
+        self._say(f"{self.done.source}: copied {names}, {rows:,} rows; following their changes")
 
     def _tables(self) -> dict[str, FedTable]:
         follows = {each.table.full_name: each for each in self._plan.tables}
