@@ -14,7 +14,7 @@ from lakeward.errors import (
 )
 from lakeward.sources.change_log import ChangeLog
 
-FIRST_DELAY, LONGEST_DELAY = 0.2, 30.0
+FIRST_DELAY, LONGEST_DELAY = 0.2, 10.0
 TRIES = 6
 """So often is tried what may go by itself, or not: for about twelve seconds."""
 
