@@ -12,17 +12,20 @@ from typing import Any, ClassVar
 import psycopg2
 from pydantic import BaseModel
 
+from lakeward.control.db import Queries
 from lakeward.errors import SchemaError, SettingsError, SourceError
 from lakeward.sources.allowed import Allowed
 from lakeward.sources.change_log import ChangeLog, Changes, FollowedTable, LogState
 from lakeward.sources.change_logs.pgoutput import Unreadable
 from lakeward.sources.change_logs.postgres_follower import Follower
 from lakeward.sources.change_logs.postgres_position import LogPosition
-from lakeward.sources.change_logs.postgres_publication import QUERIES, Publication
+from lakeward.sources.change_logs.postgres_publication import Publication
 from lakeward.sources.change_logs.postgres_slot import Beginning, Identity, SlotStream, created_slot, log_end
 from lakeward.sources.change_logs.postgres_table import LoggedTable
 from lakeward.sources.connector import Position, Snapshot, SourceTable
 from lakeward.sources.connectors.postgres import PostgresSource
+
+QUERIES = Queries.beside(__file__)
 
 _LABEL = re.compile(r"[a-z0-9_]{1,40}")
 _NO_RIGHT = re.compile("permission denied|must be superuser or replication role")
