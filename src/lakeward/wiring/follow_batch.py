@@ -108,6 +108,8 @@ class MicroBatch:
         self._begun: float | None = None
         self.spools: dict[str, ChangeSpool] = {}
         self.upto: Position | None = None
+        self.whole = True
+        """Whether it ends where a transaction does."""
 
     @property
     def rows(self) -> int:
@@ -130,6 +132,7 @@ class MicroBatch:
             if rows.num_rows:
                 self.spools.setdefault(name, ChangeSpool(self._directory)).add(rows)
                 self._begun = self._clock() if self._begun is None else self._begun
+        self.whole = changes.upto is not None
         if changes.upto is not None:
             self.upto = changes.upto
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +17,8 @@ from pathlib import Path
 from lakeward.control.follows import FollowTables
 from lakeward.control.sources import SourceTables
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import LakewardError, SourceError, UsageError
-from lakeward.sources.change_log import ChangeLog
+from lakeward.errors import LakewardError, SchemaError, SourceError, UsageError, ValueRefused
+from lakeward.sources.change_log import ChangeLog, Changes
 from lakeward.sources.connector import Position
 from lakeward.sources.net_changes import Netting
 from lakeward.storage.facade import Storage
@@ -168,7 +168,11 @@ class FollowWorker:
         changes = self._log.follow([each.follow.followed(each.after) for each in tables.values()], wait)
         try:
             with closing(changes):  # type: ignore[type-var]
-                for part in changes:
+                while True:
+                    part = self._next(changes, batch, tables)
+                    if part.upto is None and batch.whole and batch.rows:
+                        # So that what fails within a large transaction does not keep those before it.
+                        batch = self._written(batch, tables)
                     batch.add(part)
                     self._patience.progressed()
                     if part.upto is None:
@@ -179,13 +183,21 @@ class FollowWorker:
                     if not batch.rows:
                         self._log.acknowledge(part.upto)
                     elif ends or self._due(batch):
-                        self._write(batch, tables, part.upto)
-                        batch = MicroBatch(self._directory)
+                        batch = self._written(batch, tables)
                     if ends:
                         return
                     self._look_around(tables)
         finally:
             batch.close()
+
+    def _next(self, changes: Iterator[Changes], batch: MicroBatch, tables: dict[str, FedTable]) -> Changes:
+        """Return the next part of the log. If it can't be read before somebody mends it, what was before is written."""
+        try:
+            return next(changes)
+        except (SchemaError, ValueRefused):
+            if batch.whole and batch.rows:
+                self._written(batch, tables)
+            raise
 
     def _reached(self, upto: Position) -> bool:
         return self._end is not None and self._log.reaches(upto, self._end)
@@ -194,7 +206,10 @@ class FollowWorker:
         limits = self._rooms.limits
         return batch.age >= limits.seconds or batch.rows >= limits.rows or batch.size >= limits.bytes
 
-    def _write(self, batch: MicroBatch, tables: dict[str, FedTable], upto: Position) -> None:
+    def _written(self, batch: MicroBatch, tables: dict[str, FedTable]) -> MicroBatch:
+        """Write a batch of whole transactions, and return the next one."""
+        upto = batch.upto
+        assert upto is not None
         rows, names = batch.rows, list(batch.spools)
         built = self._rooms.storage.build(batch.outputs(tables, self._writing), writer=self._plan.mode.writer)
         committed = {each.dataset for each in built.transactions if each.committed}
@@ -207,6 +222,7 @@ class FollowWorker:
         self.done.batches += 1
         if self._progress is not None:
             self._progress(f"following {self.done.source}", self.done.changes, None)
+        return MicroBatch(self._directory)
 
     def _copy(self) -> None:
         """Copy the tables whose dataset has none of the log yet."""

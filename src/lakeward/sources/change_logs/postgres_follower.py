@@ -14,7 +14,7 @@ from lakeward.sources.change_logs import pgoutput
 from lakeward.sources.change_logs.pgoutput import Begin, Relation
 from lakeward.sources.change_logs.postgres_position import LogPosition
 from lakeward.sources.change_logs.postgres_slot import SlotStream
-from lakeward.sources.change_logs.postgres_table import LoggedTable, Natives
+from lakeward.sources.change_logs.postgres_table import LoggedTable, Natives, RefusedChange
 
 LARGEST = 8 << 20
 """Bytes of messages after which a batch is handed on."""
@@ -28,7 +28,7 @@ class _Gathered:
         transactions: those that changes were gathered of, in order.
         end: up to where whole transactions were read.
         open: whether the end of the last one is still to come.
-        begun: whether a part of that one was handed on.
+        begun: whether a part of the first one was handed on.
         commit: where that one is committed.
         open_size, size: bytes of its messages, and of those of all.
     """
@@ -71,7 +71,7 @@ class Follower:
 
         Raises:
             SchemaError: a table has not the columns any more that it had; what was before is handed on first.
-            ValueRefused: a value has no form in its column's type.
+            ValueRefused: a value has no form in its column's type; transactions before its own are handed on first.
             Unreadable: a message is not one of the protocol.
         """
         gathered = self._gathered
@@ -82,15 +82,15 @@ class Follower:
                 try:
                     self._gather(message)
                 except LakewardError:
-                    yield self._whole()
+                    yield from self._whole()
                     raise
             # The first of many messages that are left out may be long ago.
             if message is None or gathered.size >= LARGEST or time.monotonic() >= deadline:
                 if message is None and not gathered.open:
                     gathered.end = max(gathered.end, self._stream.looked_at)
-                yield self._whole()
+                yield from self._whole()
                 if gathered.size >= LARGEST:
-                    yield self._part()
+                    yield from self._part()
                 deadline = time.monotonic() + wait_seconds
 
     def _gather(self, message: bytes) -> None:
@@ -126,7 +126,7 @@ class Follower:
     def _begin(self, begin: Begin) -> None:
         gathered = self._gathered
         gathered.transactions.append(begin)
-        gathered.open, gathered.begun = True, False
+        gathered.open = True
         gathered.commit, gathered.open_size = begin.commit, 0
         self._ordinal = 0
 
@@ -138,26 +138,49 @@ class Follower:
         if table is not None:
             table.relation = relation
 
-    def _whole(self) -> Changes:
+    def _whole(self) -> Iterator[Changes]:
         """Give up what whole transactions changed."""
         gathered = self._gathered
-        before = len(gathered.transactions) - gathered.open
-        rows = self._taken(before)
+        whole = len(gathered.transactions) - gathered.open
+        before, rows, refused = self._taken(whole)
+        # What was committed before the transaction that is refused is read.
+        end = gathered.end if refused is None else gathered.transactions[before].commit
         del gathered.transactions[:before]
+        gathered.begun = gathered.begun and not before
         gathered.size = gathered.open_size
-        return Changes(None if gathered.open and gathered.begun else self._position(gathered.end), rows)
+        yield Changes(None if gathered.begun else self._position(end), rows)
+        if refused is not None:
+            raise refused
 
-    def _part(self) -> Changes:
+    def _part(self) -> Iterator[Changes]:
         """Give up what is there of the transaction whose end is still to come."""
         gathered = self._gathered
-        rows = self._taken(1)
+        _, rows, refused = self._taken(1)
+        if refused is not None:
+            raise refused
         gathered.begun = True
         gathered.size = gathered.open_size = 0
-        return Changes(None, rows)
+        yield Changes(None, rows)
 
-    def _taken(self, before: int) -> dict[str, pa.RecordBatch]:
-        taken = {each.name: each.take(before, self._gathered.transactions) for each in self._names.values()}
-        return {name: batch for name, batch in taken.items() if batch is not None}
+    def _taken(self, before: int) -> tuple[int, dict[str, pa.RecordBatch], LakewardError | None]:
+        """Take the changes of transactions before this number, or before the first one that is refused.
+
+        Args:
+            before: the number.
+
+        Returns:
+            Before which they are, by table, and why not more.
+        """
+        refused = None
+        while True:
+            try:
+                found = {name: each.gathered(before, self._gathered.transactions) for name, each in self._names.items()}
+                break
+            except RefusedChange as change:
+                before, refused = change.transaction, change.error
+        for each in self._names.values():
+            each.forget(before)
+        return before, {name: batch for name, batch in found.items() if batch is not None}, refused
 
     def _position(self, place: int) -> Mapping[str, object]:
         return LogPosition(self._stream.server, place).to_json()

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakeward.errors import SchemaError
+from lakeward.errors import SchemaError, ValueRefused
 from lakeward.sources.change_log import (
     CHANGE_COLUMNS,
     DELETE,
@@ -36,6 +36,20 @@ Indices = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Natives = Callable[[Relation], Sequence[str]]
 """Tells the database's own text of the type of each column."""
+
+
+class RefusedChange(Exception):
+    """A change that can't be handed on; those of transactions before its own can.
+
+    Args:
+        transaction: the number of its transaction.
+        error: what is wrong with it.
+    """
+
+    def __init__(self, transaction: int, error: ValueRefused) -> None:
+        super().__init__(error.message)
+        self.transaction = transaction
+        self.error = error
 
 
 class LoggedTable:
@@ -82,24 +96,21 @@ class LoggedTable:
         self._ordinals.append(ordinal)
         self._transactions.append(transaction)
 
-    def take(self, before: int, transactions: Sequence[Begin]) -> pa.RecordBatch | None:
-        """Give up what was gathered, in order; None: nothing was.
+    def gathered(self, before: int, transactions: Sequence[Begin]) -> pa.RecordBatch | None:
+        """Return what was gathered, in order; None: nothing was.
 
         Args:
-            before: changes of transactions from this number on stay; they are numbered anew, from 0.
+            before: changes of transactions from this number on are left out.
             transactions: by their numbers.
 
         Raises:
-            ValueRefused: a value has no form in its column's type.
+            RefusedChange: a value has no form in its column's type.
             Unreadable: a message is not one of the protocol.
         """
         count = bisect_left(self._transactions, before)
         if not count:
-            self._transactions = [number - before for number in self._transactions]
             return None
         messages, ordinals, numbers = self._messages[:count], self._ordinals[:count], self._transactions[:count]
-        del self._messages[:count], self._ordinals[:count]
-        self._transactions = [number - before for number in self._transactions[count:]]
         assert self._accepted is not None
         rows = _Arranged(read_rows(messages, len(self._accepted.columns)), self._key)
         commits = np.fromiter((each.commit for each in transactions), np.int64, len(transactions))
@@ -111,9 +122,15 @@ class LoggedTable:
             pa.array(np.array(ordinals)[rows.message] + rows.second),
             pa.array(times[of]).cast(pa.timestamp("us", tz="UTC")),
         ]
-        return self._batch(rows, columns)
+        return self._batch(rows, columns, of)
 
-    def _batch(self, rows: _Arranged, columns: list[pa.Array]) -> pa.RecordBatch:
+    def forget(self, before: int) -> None:
+        """Give up changes of transactions before this number; the others are numbered anew, from 0."""
+        count = bisect_left(self._transactions, before)
+        del self._messages[:count], self._ordinals[:count]
+        self._transactions = [number - before for number in self._transactions[count:]]
+
+    def _batch(self, rows: _Arranged, columns: list[pa.Array], of: Indices) -> pa.RecordBatch:
         assert self._accepted is not None
         places = {column.name: number for number, column in enumerate(self._accepted.columns)}
         texts: dict[str, pa.Array] = {}
@@ -122,11 +139,11 @@ class LoggedTable:
             texts[name], left = rows.column(places[name])
             if left is not None:
                 missing[name] = left
-        typed = [self._typed(name, texts) for name in self._followed.types]
+        typed = [self._typed(name, texts, of) for name in self._followed.types]
         unchanged = _names_of(missing, len(rows.ops))
         return pa.RecordBatch.from_arrays([*columns, unchanged, *typed], schema=self._schema)
 
-    def _typed(self, name: str, texts: dict[str, pa.Array]) -> pa.Array:
+    def _typed(self, name: str, texts: dict[str, pa.Array], of: Indices) -> pa.Array:
         column = self._columns[name]
         assert isinstance(column, PostgresColumn)
         wanted = self._followed.types[name]
@@ -136,7 +153,8 @@ class LoggedTable:
             key = {each: str(texts[each][refused.index]) for each in self._table.primary_key if each in texts}
             why = f"{column.native} {refused.text!r} is no {wanted}"
             anew = ", and follow the table anew, since its log keeps it"
-            raise value_refused(self._table, name, why, key, refused.text, anew) from None
+            error = value_refused(self._table, name, why, key, refused.text, anew)
+            raise RefusedChange(int(of[refused.index]), error) from None
 
     def _accept(self, relation: Relation, natives: Natives) -> None:
         """Go on if the table is as it was discovered.
