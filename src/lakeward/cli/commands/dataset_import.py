@@ -139,7 +139,7 @@ def import_file(
     idempotency_key: IdempotencyKeyOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Import files: all rows of all of them as one version, or none.
+    """Import files: all of their rows, or none.
 
     Their rows stand in the order of the files' names; all have the same columns, in whatever order. Every row becomes
     visible at once. append and replace look at no key. The others match rows by the primary key:
