@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ from server.conftest import Served, serving
 from support.commands import process
 
 Make = Callable[..., lakeward.Dataset]
+PACKED = gzip.compress(b"id,note,amount\n7,packed,1\n")
+GZIP = {"Content-Type": "text/csv", "Content-Encoding": "gzip"}
+TWO_KEYS = [("Content-Type", "application/json"), ("Idempotency-Key", "a"), ("Idempotency-Key", "b")]
 
 
 def test_errors_are_problems_with_a_way_out(client: httpx.Client, orders: Make) -> None:
@@ -34,6 +38,16 @@ def test_errors_are_problems_with_a_way_out(client: httpx.Client, orders: Make) 
         (400, "column", lambda: client.get(rows, params={"column": "nope"})),
         (400, "text/plain", lambda: client.post(rows, content=b"x", headers={"Content-Type": "text/plain"})),
         (400, "mode", lambda: client.post(rows, params={"mode": "merge"}, json=[])),
+        (400, "unknown parameter 'wher'", lambda: client.get(rows, params={"wher": "id = 7"})),
+        (400, "where comes more than once", lambda: client.get(rows, params={"where": ["id = 7", "true"]})),
+        (400, "version", lambda: client.get(rows, params={"version": 2**63})),
+        (400, "is no page", lambda: client.get(rows, params={"page": f"1.{2**63}"})),
+        (400, "is no page", lambda: client.get(rows, params={"page": "1." + "9" * 5000})),
+        (400, "nested too deeply", lambda: client.get(rows, params={"where": f"{'(' * 5000}true{')' * 5000}"})),
+        (400, "Conversion", lambda: client.get(rows, params={"where": "note::int = 1", "format": "arrow"})),
+        (400, "'gzip' is not unpacked", lambda: client.post(rows, content=PACKED, headers=GZIP)),
+        (400, "idempotency-key comes more", lambda: client.post(rows, content=b"[]", headers=TWO_KEYS)),
+        (413, "1,048,576 bytes", lambda: client.post("/datasets", content=iter([b" " * (1 << 20), b"{}"]))),
         (400, "Idempotency", lambda: client.post(rows, json=[], headers={"Idempotency-Key": "k" * 201})),
         (422, "line 2, column 'id'", lambda: client.post(rows, content=b'[\n{"id": "x"}]', headers=json)),
         (422, "JSON", lambda: client.post(rows, content=b'[{"id": 1', headers=json)),
@@ -62,6 +76,9 @@ def test_s02_no_page_and_no_other_name_gets_in(served: Served, client: httpx.Cli
         (403, {"Origin": "https://evil.example"}),
         (403, {"Origin": "null"}),
         (403, {"Origin": "http://127.0.0.1:1"}),
+        (403, {"Origin": "http://["}),
+        (403, {"Sec-Fetch-Site": "cross-site"}),
+        (403, {"Sec-Fetch-Site": "same-site"}),
     ):
         assert client.get("/datasets", headers=headers).status_code == status
         assert client.post(rows, json=[{"id": 1}], headers=headers).status_code == status

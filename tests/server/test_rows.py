@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lakeward
+from lakeward.server.representations import chosen
 
 Make = Callable[..., lakeward.Dataset]
 ROWS = [
@@ -81,6 +82,49 @@ def test_t07_what_is_written_in_one_form_is_read_in_all_of_them(
         f"/datasets/{copied.name}/rows", content=csv.content, headers={"Content-Type": csv.headers["content-type"]}
     )
     assert again.status_code == 200 and copied.digest() == dataset.digest()
+
+
+@pytest.mark.parametrize("arm", ["postgres", "iceberg"])
+def test_before_the_first_version_there_are_columns_and_no_rows(client: httpx.Client, orders: Make, arm: str) -> None:
+    empty, full = orders(arm), orders(arm)
+    full.write(ROWS)
+    for dataset, version in ((empty, None), (empty, 0), (full, 0)):
+        asked = {} if version is None else {"version": version}
+        rows = f"/datasets/{dataset.name}/rows"
+        page = client.get(rows, params=asked).json()
+        assert page == {"dataset": dataset.name, "version": 0, "rows": [], "next": None}
+        arrow = client.get(rows, params={**asked, "format": "arrow"})
+        assert arrow.headers["Lakeward-Version"] == "0"
+        table = pa.ipc.open_stream(arrow.content).read_all()
+        assert table.schema == ARROW and table.num_rows == 0
+        assert client.get(rows, params={**asked, "format": "ndjson"}).content == b""
+        assert client.get(rows, params={**asked, "format": "csv"}).text == "id,note,amount\n"
+        assert client.get(f"/datasets/{dataset.name}/digest", params=asked).json()["rows"] == 0
+        assert client.get(f"/datasets/{dataset.name}/changes", params={**asked, "since": 0}).content == b""
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("application/json, text/csv;q=0.5", "application/json"),
+        ("text/csv; q=0.1, application/x-ndjson", "application/x-ndjson"),
+        ("text/csv;q=0", "application/json"),
+        ("text/csv;q=none, application/x-ndjson;q=0.2", "application/x-ndjson"),
+        ("image/png, */*", "application/json"),
+        ("text/csv, application/x-ndjson", "text/csv"),
+    ],
+)
+def test_what_is_wanted_most_is_sent(accept: str, media_type: str) -> None:
+    found = chosen(None, accept)
+    assert (found.media_type.partition(";")[0] if found else "application/json") == media_type
+
+
+def test_lines_of_json_hold_a_row_each_whatever_is_in_them(client: httpx.Client, orders: Make) -> None:
+    dataset = orders(id="long", document="json", tags="list<string>")
+    row = {"id": 1, "document": {"a": "x\u2028y\u0085z\u2029"}, "tags": ["\u2028", None]}
+    dataset.write([{**row, "document": json.dumps(row["document"])}])
+    text = client.get(f"/datasets/{dataset.name}/rows", params={"format": "ndjson"}).text
+    assert [json.loads(line) for line in text.splitlines()] == [row]
 
 
 def test_columns_filters_versions_and_changes(client: httpx.Client, orders: Make) -> None:

@@ -6,15 +6,17 @@ So a slow or broken connection never holds a dataset's slot, and what is refused
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import IO
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
-from lakeward.errors import UsageError
+from lakeward.errors import StorageFull, UsageError
 
 FORMATS = {
     "application/vnd.apache.arrow.stream": "arrow",
@@ -27,6 +29,28 @@ FORMATS = {
     "text/tab-separated-values": "tsv",
 }
 """The format of a body, by its media type."""
+
+_ONCE = ("content-type", "content-encoding", "idempotency-key")
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def checked_headers(request: Request) -> None:
+    """Refuse headers that leave open what a body means.
+
+    Raises:
+        UsageError: one comes twice, or the body is packed.
+    """
+    for name in _ONCE:
+        if len(request.headers.getlist(name)) > 1:
+            raise UsageError(f"the header {name} comes more than once", safe="nothing was changed", header=name)
+    packed = request.headers.get("content-encoding", "identity").strip().lower()
+    if packed not in ("", "identity"):
+        raise UsageError(
+            f"a body with the Content-Encoding {packed!r} is not unpacked",
+            safe="nothing was changed",
+            next_step="send it as it is; Parquet and Arrow have packing of their own",
+            content_encoding=packed,
+        )
 
 
 def format_of(content_type: str) -> str:
@@ -48,9 +72,29 @@ def format_of(content_type: str) -> str:
 
 @asynccontextmanager
 async def received(request: Request, scratch: Path) -> AsyncIterator[Path]:
-    """Hold the body of a request as a file; the file goes with the block."""
-    with tempfile.NamedTemporaryFile(dir=scratch, prefix="body-") as file:
-        async for chunk in request.stream():
-            await run_in_threadpool(file.write, chunk)
-        await run_in_threadpool(file.flush)
+    """Hold the body of a request as a file; the file goes with the block.
+
+    Raises:
+        StorageFull: there is no room for it.
+        ClientDisconnect: it broke off.
+    """
+    # Without a buffer: what is left in one could not be written at the end either, when the file is closed.
+    with tempfile.NamedTemporaryFile(dir=scratch, prefix="body-", buffering=0) as file:
+        try:
+            async for chunk in request.stream():
+                await run_in_threadpool(_write, file, chunk)
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                raise
+            raise StorageFull(
+                f"there is no room for the request's body: {error.strerror}",
+                safe="nothing was changed",
+                next_step="free space where the server keeps temporary files, or send fewer rows at once",
+            ) from error
         yield Path(file.name)
+
+
+def _write(file: IO[bytes], chunk: bytes) -> None:
+    left = memoryview(chunk)
+    while left:
+        left = left[file.write(left) :]

@@ -12,6 +12,9 @@ from lakeward.sources.formats.json_export import json_objects
 from lakeward.types.schema import IDENTITY_COLUMNS, ROW_INDEX
 from lakeward.wiring.dataset import Dataset
 
+LARGEST = 2**63 - 1
+"""Of the numbers that versions and positions of rows can have."""
+
 
 @dataclass(frozen=True)
 class Cursor:
@@ -37,7 +40,7 @@ class Cursor:
             UsageError: it is none, or of another version.
         """
         first, _, second = text.partition(".")
-        if not (first.isascii() and first.isdigit() and second.isascii() and second.isdigit()):
+        if not (_is_number(first) and _is_number(second)):
             raise UsageError(f"{text!r} is no page", next_step="pass on what `next` of the page before says", page=text)
         if version is not None and version != int(first):
             raise UsageError(f"the page {text} is one of version {first}, not of {version}", page=text)
@@ -69,8 +72,9 @@ def page_of(
         SqlError, SchemaError, UnknownVersion: as `Dataset.read`.
     """
     version = dataset.version if cursor.version is None else cursor.version
-    # One more than is sent tells whether a page follows.
-    found = dataset.preview(most + 1, where, version or None, True, since, columns=columns, after=cursor.after)
+    # One more than is sent tells whether a page follows. Of version 0 there are no rows, but columns.
+    wanted = most + 1 if version else 0
+    found = dataset.preview(wanted, where, version or None, True, since, columns=columns, after=cursor.after)
     following = None
     if found.num_rows > most:
         found = found.slice(0, most)
@@ -82,3 +86,7 @@ def page_of(
     # Put together as text: a JSON writer would take numbers for floats.
     head: dict[str, Any] = {"dataset": dataset.name, "version": version}
     return f'{json.dumps(head)[:-1]}, "rows": [{",".join(rows)}], "next": {json.dumps(following)}}}'
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST)) and int(text) <= LARGEST

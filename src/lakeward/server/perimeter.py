@@ -1,8 +1,8 @@
 """What is refused before anything is looked at: requests that a web page made, or that are too large.
 
 The server of one machine asks nobody for a name. Two things could use it from outside: a page in a browser of that
-machine, whose requests carry its own `Origin`; and a page whose host name was made to point here (DNS rebinding), whose
-requests carry that name as `Host`.
+machine, whose requests carry its own `Origin`, or at least tell in `Sec-Fetch-Site` that they are another site's; and a
+page whose host name was made to point here (DNS rebinding), whose requests carry that name as `Host`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,29 @@ from collections.abc import Collection
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakeward.server.problems import problem
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
+ROWS = "/rows"
+"""How paths end to which rows are sent."""
 
-class TooLarge(Exception):
-    """A request's body has more bytes than are taken."""
+DOCUMENT_LIMIT = 1 << 20
+"""How many bytes any other body may have: it is read into memory."""
+
+
+class TooLarge(HTTPException):
+    """A request's body has more bytes than are taken.
+
+    Of this class because FastAPI answers any other error with 400 that comes while it reads a document.
+    """
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
 
 
 class Perimeter:
@@ -41,53 +55,44 @@ class Perimeter:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(headers)
+        headers = Headers(scope=scope)
+        limit = self._body_limit if scope["path"].endswith(ROWS) else min(self._body_limit, DOCUMENT_LIMIT)
+        refusal = self._refusal(headers, limit)
         if refusal is not None:
             status, detail = refusal
             await problem(status, status.phrase, detail, safe="nothing was changed")(scope, receive, send)
             return
-        started = False
+        await self._app(scope, self._counted(receive, limit), send)
 
-        async def sent(message: Message) -> None:
-            nonlocal started
-            started = started or message["type"] == "http.response.start"
-            await send(message)
+    def _too_large(self, limit: int) -> str:
+        said = "; the setting server.body_limit_bytes says how many" if limit == self._body_limit else ""
+        return f"the body has more than {limit:,} bytes{said}"
 
-        try:
-            await self._app(scope, self._counted(receive), sent)
-        except TooLarge:
-            if started:
-                raise
-            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-            answer = problem(status, status.phrase, self._too_large, safe="nothing was changed")
-            await answer(scope, receive, send)
-
-    @property
-    def _too_large(self) -> str:
-        return f"the body has more than {self._body_limit:,} bytes; the setting server.body_limit_bytes says how many"
-
-    def _refusal(self, headers: dict[str, str]) -> tuple[HTTPStatus, str] | None:
+    def _refusal(self, headers: Headers, limit: int) -> tuple[HTTPStatus, str] | None:
         host = _host_of(f"//{headers.get('host', '')}")
         if host not in self._hosts:
             return HTTPStatus.MISDIRECTED_REQUEST, f"this server is not called {host or 'nothing'!r}"
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
-            return HTTPStatus.FORBIDDEN, f"pages of {origin} may not call this server"
+        for origin in headers.getlist("origin"):
+            if origin.partition("://")[2] != headers["host"]:
+                return HTTPStatus.FORBIDDEN, f"pages of {origin} may not call this server"
+        # What a page loads as an image or a script has no `Origin`.
+        for site in headers.getlist("sec-fetch-site"):
+            if site not in ("same-origin", "none"):
+                return HTTPStatus.FORBIDDEN, "pages of other sites may not call this server"
         length = headers.get("content-length", "0")
-        if length.isdigit() and int(length) > self._body_limit:
-            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large
+        if length.isdigit() and int(length) > limit:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._too_large(limit)
         return None
 
-    def _counted(self, receive: Receive) -> Receive:
-        left = self._body_limit
+    def _counted(self, receive: Receive, limit: int) -> Receive:
+        left = limit
 
         async def counted() -> Message:
             nonlocal left
             message = await receive()
             left -= len(message.get("body", b""))
             if left < 0:
-                raise TooLarge
+                raise TooLarge(self._too_large(limit))
             return message
 
         return counted

@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from lakeward.errors import (
     ConflictError,
@@ -95,6 +96,7 @@ def register(app: FastAPI) -> None:
     app.add_exception_handler(LakewardError, _named)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -119,16 +121,24 @@ def _invalid(_: Request, error: Exception) -> JSONResponse:
 def _http(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
-    answer = problem(status, status.phrase, str(error.detail))
+    answer = problem(status, status.phrase, str(error.detail), safe="nothing was changed")
     answer.headers.update(error.headers or {})
     return answer
 
 
+def _gone(_: Request, error: Exception) -> JSONResponse:
+    log.info("a client went away before all of its request was here")
+    return problem(HTTPStatus.BAD_REQUEST, "UsageError", "the request broke off", safe="nothing was changed")
+
+
 def _unexpected(_: Request, error: Exception) -> JSONResponse:
     log.error("unexpected %s", type(error).__name__, exc_info=error)
-    return problem(
+    answer = problem(
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "Unexpected",
         f"unexpected {type(error).__name__}; the log of the server has more",
         next_steps=["report it as a fault of Lakeward, with what the log says"],
     )
+    # The connection is closed after it; without a word, the client's next request would be lost there.
+    answer.headers["Connection"] = "close"
+    return answer

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +14,17 @@ from lakeward.sources.formats.json_export import json_objects
 from lakeward.types.logical import LogicalType
 
 CHUNK_BYTES = 1 << 20
+"""How many bytes are sent at once, about."""
+
 SLICE_ROWS = 16_384
 
 Types = Mapping[str, LogicalType]
 """Of columns, by name."""
+
+Part = bytes | memoryview
+
+_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+"""The end of an Arrow stream (Arrow columnar format, "IPC Streaming Format")."""
 
 
 @dataclass(frozen=True)
@@ -33,29 +39,26 @@ class Representation:
 
     name: str
     media_type: str
-    encode: Callable[[pa.RecordBatchReader, Types], Iterator[bytes]]
+    encode: Callable[[pa.RecordBatchReader, Types], Iterator[Part]]
 
 
-def _arrow(reader: pa.RecordBatchReader, _: Types) -> Iterator[bytes]:
-    buffer = io.BytesIO()
-    with pa.ipc.new_stream(buffer, reader.schema) as writer:
-        for batch in reader:
-            writer.write_batch(batch)
-            yield buffer.getvalue()
-            buffer.seek(0)
-            buffer.truncate()
-    # The end of the stream: who does not get it knows that rows are missing.
-    yield buffer.getvalue()
+def _arrow(reader: pa.RecordBatchReader, _: Types) -> Iterator[Part]:
+    # Message by message: a writer would copy each of them twice more. No type of a dataset has dictionaries.
+    yield memoryview(reader.schema.serialize())
+    for batch in reader:
+        yield memoryview(batch.serialize())
+    # Who does not get it knows that rows are missing.
+    yield _END
 
 
-def _lines(reader: pa.RecordBatchReader, types: Types) -> Iterator[bytes]:
+def _lines(reader: pa.RecordBatchReader, types: Types) -> Iterator[Part]:
     for batch in reader:
         for start in range(0, batch.num_rows, SLICE_ROWS):
             lines = json_objects(batch.slice(start, SLICE_ROWS), types).to_pylist()
             yield "".join(f"{line}\n" for line in lines).encode()
 
 
-def _csv(reader: pa.RecordBatchReader, _: Types) -> Iterator[bytes]:
+def _csv(reader: pa.RecordBatchReader, _: Types) -> Iterator[Part]:
     return (lines for lines, _ in csv_lines(reader, Path("rows.csv")))
 
 
@@ -78,7 +81,7 @@ def chosen(format: str | None, accept: str) -> Representation | None:
 
     Args:
         format: what the parameter says.
-        accept: what the header says, which counts where there is no parameter; the first that fits.
+        accept: what the header says, which counts where there is no parameter: of what is wanted most, the first.
 
     Raises:
         UsageError: there is no such format.
@@ -89,20 +92,42 @@ def chosen(format: str | None, accept: str) -> Representation | None:
                 f"unknown format {format!r}; there are {', '.join([PAGE, *REPRESENTATIONS])}", format=format
             )
         return REPRESENTATIONS.get(format)
-    wanted = [each.partition(";")[0].strip().lower() for each in accept.split(",")]
     by_type = {each.media_type.partition(";")[0]: each for each in REPRESENTATIONS.values()}
-    return next((by_type[each] for each in wanted if each in by_type), None)
+    wanted = [(_weight(each), each.partition(";")[0].strip().lower()) for each in accept.split(",")]
+    # Sorting keeps the order of what is wanted as much.
+    for weight, media_type in sorted(wanted, key=lambda each: -each[0]):
+        if weight > 0 and media_type in by_type:
+            return by_type[media_type]
+        if weight > 0 and media_type == "application/json":
+            return None
+    return None
 
 
-def coalesced(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Join small parts: each one that is sent costs a turn of the event loop."""
-    waiting: list[bytes] = []
+def _weight(wanted: str) -> float:
+    """Return how much a media type is wanted, from 0 to 1 (RFC 9110, section 12.4.2)."""
+    for parameter in wanted.split(";")[1:]:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "q":
+            try:
+                return min(max(float(value), 0.0), 1.0)
+            except ValueError:
+                return 0.0
+    return 1.0
+
+
+def coalesced(parts: Iterator[Part]) -> Generator[Part]:
+    """Join crumbs, each of which costs a turn of the event loop, and cut lumps, which are copied while they wait."""
+    waiting: list[Part] = []
     size = 0
     for part in parts:
-        waiting.append(part)
-        size += len(part)
-        if size >= CHUNK_BYTES:
+        if len(part) < CHUNK_BYTES:
+            waiting.append(part)
+            size += len(part)
+        if waiting and (size >= CHUNK_BYTES or len(part) >= CHUNK_BYTES):
             yield b"".join(waiting)
             waiting, size = [], 0
+        if len(part) >= CHUNK_BYTES:
+            whole = memoryview(part)
+            yield from (whole[start : start + CHUNK_BYTES] for start in range(0, len(whole), CHUNK_BYTES))
     if waiting:
         yield b"".join(waiting)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
+from lakeward.errors import UsageError
 from lakeward.wiring.workspace import Workspace
+
+WRITERS = 32
+"""So many requests write at a time; each holds a thread."""
 
 
 @dataclass(frozen=True)
@@ -19,11 +24,28 @@ class Rooms:
         workspace: what it serves.
         scratch: a directory of its own, for bodies of requests while they arrive.
         page_rows: how many rows a page has at most.
+        writers: how many requests write at a time.
     """
 
     workspace: Workspace
     scratch: Path
     page_rows: int
+    writers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(WRITERS))
+
+
+def known_parameters(request: Request) -> None:
+    """Refuse parameters that a route has not: rows would be read that nobody asked for, or written otherwise.
+
+    Raises:
+        UsageError: there is one, or one that may come once is there twice.
+    """
+    known = {each.alias: each for each in request.scope["route"].dependant.query_params}
+    for name in request.query_params:
+        if name not in known:
+            there = f"there are {', '.join(known)}" if known else "there is none"
+            raise UsageError(f"unknown parameter {name!r}; {there}", safe="nothing was changed", parameter=name)
+        if name != "column" and len(request.query_params.getlist(name)) > 1:
+            raise UsageError(f"the parameter {name} comes more than once", safe="nothing was changed", parameter=name)
 
 
 def rooms_of(request: Request) -> Rooms:

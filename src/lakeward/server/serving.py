@@ -5,12 +5,11 @@ from __future__ import annotations
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from contextlib import closing, contextmanager
 
 import uvicorn
 
+from lakeward.compute.scratch import Scratch
 from lakeward.errors import UsageError
 from lakeward.server.app import create_app
 from lakeward.server.perimeter import LOOPBACK
@@ -21,13 +20,12 @@ GRACE_SECONDS = 30
 """So long may a request go on when the server is told to stop."""
 
 
-def serve(workspace: Workspace, settings: ServerSection, scratch: Path | None, ready: Callable[[str], None]) -> None:
+def serve(workspace: Workspace, settings: ServerSection, ready: Callable[[str], None]) -> None:
     """Serve a workspace until SIGINT or SIGTERM.
 
     Args:
         workspace: what is served.
         settings: where, and within which limits.
-        scratch: where bodies of requests are kept while they arrive; None: where temporary files are.
         ready: is told the URL once connections are taken.
 
     Raises:
@@ -42,8 +40,9 @@ def serve(workspace: Workspace, settings: ServerSection, scratch: Path | None, r
         )
     listener = _listening(settings.host, settings.port)
     host, port = listener.getsockname()[:2]
-    with listener, TemporaryDirectory(prefix="serve-", dir=scratch) as bodies:
-        app = create_app(workspace, Path(bodies), page_rows=settings.page_rows, body_limit=settings.body_limit_bytes)
+    # In a directory that the next one who opens the workspace removes if this process is killed.
+    with listener, closing(Scratch(workspace.upkeep.scratch)) as bodies:
+        app = create_app(workspace, bodies.path, page_rows=settings.page_rows, body_limit=settings.body_limit_bytes)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, timeout_graceful_shutdown=GRACE_SECONDS, server_header=False
         )

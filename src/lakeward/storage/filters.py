@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import sqlglot
@@ -135,6 +135,17 @@ def parse_filter(text: str, schema: Schema, dataset: str) -> Filter:
     def refuse(reason: str, next_step: str | None = None) -> SqlError:
         return SqlError(f"dataset {dataset}: filter {text!r} {reason}", next_step=next_step, dataset=dataset)
 
+    try:
+        return _checked(text, schema, refuse)
+    except RecursionError:
+        raise SqlError(
+            f"dataset {dataset}: a filter of {len(text):,} characters is nested too deeply",
+            next_step="a list of values is written with IN",
+            dataset=dataset,
+        ) from None
+
+
+def _checked(text: str, schema: Schema, refuse: Callable[..., SqlError]) -> Filter:
     try:
         # In parentheses: text that closes them early and goes on does not parse.
         statements = sqlglot.parse(f"SELECT 1 WHERE (\n{text}\n)", read="duckdb")

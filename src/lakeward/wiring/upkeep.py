@@ -47,7 +47,7 @@ class Upkeep:
         self._maintenance = maintenance
         self._models = models
         self._counters = counters
-        self._scratch = scratch
+        self.scratch = scratch
 
     def run(
         self, datasets: Sequence[str], *, older_than: float, dry_run: bool = False, progress: Progress | None = None
@@ -79,8 +79,8 @@ class Upkeep:
     def _scratch_leftovers(self, older_than: float, dry_run: bool) -> Iterator[Leftover]:
         """Remove what is left of queries whose process died. Both on this machine, so its own clock will do."""
         if not dry_run:
-            yield from (Leftover("", "scratch", str(path)) for path in remove_abandoned(self._scratch))
-        for path in sorted(self._scratch.glob(_SPILLED)):
+            yield from (Leftover("", "scratch", str(path)) for path in remove_abandoned(self.scratch))
+        for path in sorted(self.scratch.glob(_SPILLED)):
             try:
                 status = path.stat()
                 if time.time() - status.st_mtime < older_than:

@@ -50,4 +50,4 @@ def serve(
             session.show({"url": url}, [f"serving at {url} for programs of this machine; Ctrl-C ends it"])
             sys.stdout.flush()
 
-        serving.serve(workspace, settings, None, ready)
+        serving.serve(workspace, settings, ready)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import pyarrow as pa
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from lakeward.errors import UsageError
-from lakeward.server.bodies import FORMATS, format_of, received
+from lakeward.server.bodies import FORMATS, checked_headers, format_of, received
 from lakeward.server.documents import (
     DatasetList,
     DatasetSummary,
@@ -22,12 +25,16 @@ from lakeward.server.documents import (
     Written,
 )
 from lakeward.server.incoming import write_file
-from lakeward.server.pages import Cursor, page_of
+from lakeward.server.pages import LARGEST, Cursor, page_of
 from lakeward.server.problems import Problem
 from lakeward.server.representations import PAGE, REPRESENTATIONS, Representation, chosen, coalesced
-from lakeward.server.rooms import Here
+from lakeward.server.rooms import Here, known_parameters
+from lakeward.server.row_stream import RowStream
 from lakeward.storage.verbs import VERBS
+from lakeward.types.digest import EMPTY
 from lakeward.wiring.dataset import Dataset
+
+Found = TypeVar("Found")
 
 NAME = r"/datasets/{name:path}"
 
@@ -36,10 +43,15 @@ Name = Annotated[
 ]
 Columns = Annotated[list[str] | None, Query(alias="column", description="which columns, in order; none: all")]
 Where = Annotated[str | None, Query(description="a SQL predicate over the row's columns", examples=["amount > 10"])]
-Version = Annotated[int | None, Query(ge=0, description="the dataset as it was at this version; none: the newest")]
-Since = Annotated[int | None, Query(ge=0, description="only rows that were added or updated after this version")]
+Version = Annotated[
+    int | None, Query(ge=0, le=LARGEST, description="the dataset as it was at this version; none: the newest")
+]
+Since = Annotated[
+    int | None, Query(ge=0, le=LARGEST, description="only rows that were added or updated after this version")
+]
 Identity = Annotated[bool, Query(description="add the identity columns")]
 Arm = Annotated[str | None, Query(description="read from this arm, which must hold the version; none: as routed")]
+Accept = Annotated[list[str] | None, Header()]
 Format = Annotated[
     str | None,
     Query(description=f"how rows are sent: {', '.join([PAGE, *REPRESENTATIONS])}; none: as the header Accept says"),
@@ -71,7 +83,7 @@ BODY: dict[str, Any] = {
     }
 }
 
-router = APIRouter(tags=["datasets"], responses=PROBLEMS)
+router = APIRouter(tags=["datasets"], responses=PROBLEMS, dependencies=[Depends(known_parameters)])
 
 
 @router.get("/datasets", summary="List datasets")
@@ -109,14 +121,14 @@ def read_rows(
     format: Format = None,
     limit: Annotated[int | None, Query(ge=1, description="rows of a page at most; of a page only")] = None,
     page: Annotated[str | None, Query(description="`next` of the page before; of a page only")] = None,
-    accept: Annotated[str, Header()] = "",
+    accept: Accept = None,
 ) -> Response:
     """Read the rows of one version: as a stream of all of them (Arrow, NDJSON, CSV), or by pages, as JSON.
 
     The header `Lakeward-Version` says which version they are of. A stream that breaks off has no proper end.
     """
     dataset = rooms.workspace.dataset(name)
-    representation = chosen(format, accept)
+    representation = chosen(format, ",".join(accept or []))
     if representation is None:
         if arm is not None:
             raise UsageError("a page can't be read from an arm of one's choice", next_step="read a stream", arm=arm)
@@ -126,9 +138,13 @@ def read_rows(
         return Response(found, media_type="application/json")
     if limit is not None or page is not None:
         raise UsageError("limit and page are for JSON", safe="nothing was changed", next_step=f"format={PAGE}")
-    # Pinned here, so that the header tells the version that is sent.
-    pinned = dataset.version if version is None else version
-    reader = dataset.read(column, where, pinned or None, since, identity, arm)
+    if version == 0:
+        # Before the first one there were no rows; their columns are known.
+        none = dataset.preview(0, where, None, identity, since, columns=column)
+        return _streamed(dataset, none.to_reader(), representation, 0)
+    pinned, reader = _of_version(
+        dataset, version, lambda wanted: dataset.read(column, where, wanted, since, identity, arm)
+    )
     return _streamed(dataset, reader, representation, pinned)
 
 
@@ -155,12 +171,15 @@ async def write_rows(
     """
     if mode not in VERBS:
         raise UsageError(f"unknown mode {mode!r}; there are {', '.join(VERBS)}", safe="nothing was changed", mode=mode)
+    checked_headers(request)
     format = format_of(content_type)
     dataset = await run_in_threadpool(rooms.workspace.dataset, name)
     async with received(request, rooms.scratch) as path:
-        result = await run_in_threadpool(
+        writing = partial(
             write_file, dataset, path, format, mode, allow_empty=allow_empty, idempotency_key=idempotency_key
         )
+        # They may wait for each other long; whoever reads does not wait for them.
+        result = await run_sync(writing, limiter=rooms.writers)
     return Written.model_validate(result.to_json())
 
 
@@ -173,19 +192,20 @@ async def write_rows(
 def read_changes(
     rooms: Here,
     name: Name,
-    since: Annotated[int, Query(ge=0, description="the older version; 0: before the first")],
+    since: Annotated[int, Query(ge=0, le=LARGEST, description="the older version; 0: before the first")],
     version: Version = None,
     column: Columns = None,
     before: Annotated[bool, Query(description="also the old image of each row that was updated")] = True,
     identity: Identity = False,
     format: Format = None,
-    accept: Annotated[str, Header()] = "",
+    accept: Accept = None,
 ) -> Response:
     """Read what became of the rows between two versions, as a stream: `insert`, `update`, `before`, `delete`."""
     dataset = rooms.workspace.dataset(name)
-    representation = chosen(format, accept) or REPRESENTATIONS["ndjson"]
-    newest = dataset.version if version is None else version
-    reader = dataset.changes(since, newest or None, column, before, identity)
+    representation = chosen(format, ",".join(accept or [])) or REPRESENTATIONS["ndjson"]
+    newest, reader = _of_version(
+        dataset, version, lambda wanted: dataset.changes(since, wanted, column, before, identity)
+    )
     return _streamed(dataset, reader, representation, newest)
 
 
@@ -205,8 +225,10 @@ def read_history(
 def read_digest(rooms: Here, name: Name, arm: Arm = None, version: Version = None) -> Digest:
     """Compute the checksum of a version from the rows of an arm."""
     dataset = rooms.workspace.dataset(name)
-    pinned = dataset.version if version is None else version
-    digest = dataset.digest(arm, pinned or None)
+    if version == 0:
+        pinned, digest = 0, EMPTY
+    else:
+        pinned, digest = _of_version(dataset, version, lambda wanted: dataset.digest(arm, wanted))
     return Digest(dataset=dataset.name, version=pinned, arm=arm or dataset.arm, digest=str(digest), rows=digest.count)
 
 
@@ -216,10 +238,22 @@ def show_dataset(rooms: Here, name: Name) -> DatasetSummary:
     return DatasetSummary.of(rooms.workspace.dataset(name))
 
 
+def _of_version(dataset: Dataset, version: int | None, read: Callable[[int | None], Found]) -> tuple[int, Found]:
+    """Return what is read of a version, the newest if none is wanted, with the version that it is of."""
+    if version is not None:
+        return version, read(version)
+    while True:
+        newest = dataset.version
+        found = read(newest or None)
+        # Where there was none, what was read may be of a first version that came in between.
+        if newest or not dataset.version:
+            return newest, found
+
+
 def _streamed(
     dataset: Dataset, reader: pa.RecordBatchReader, representation: Representation, version: int
-) -> StreamingResponse:
+) -> RowStream:
     types = {column.name: column.type for column in dataset.schema.columns}
     headers = {"Lakeward-Version": str(version), "Cache-Control": "no-store"}
     parts = coalesced(representation.encode(reader, types))
-    return StreamingResponse(parts, media_type=representation.media_type, headers=headers)
+    return RowStream(parts, representation.media_type, headers)

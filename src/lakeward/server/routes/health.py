@@ -21,8 +21,9 @@ class Health(BaseModel):
 
 
 @router.get("/healthz", summary="Is the server alive?")
-def healthz() -> Health:
+async def healthz() -> Health:
     """Answer as long as the process does, whatever else is broken."""
+    # In the event loop: it needs no thread, all of which may be busy.
     return Health()
 
 

@@ -45,6 +45,10 @@ def json_values(values: pa.Array, type_: LogicalType) -> pa.Array:
     if isinstance(type_, StructType):
         return _structs(values, type_)
     texts = format_text(values).cast(pa.large_string())
+    if type_.kind == "json":
+        # In JSON they stand in texts only, where they may be written as escapes.
+        for mark, escape in _LINES.items():
+            texts = pc.replace_substring(texts, chr(mark), escape)
     if type_.kind in _BARE:
         return texts.fill_null("null")
     if type_.kind in ("float", "double"):
@@ -69,7 +73,11 @@ def _text(text: str) -> str:
 
 
 def _lists(values: pa.Array, type_: ListType) -> pa.Array:
-    elements, ends = json_values(values.values, type_.element).to_pylist(), values.offsets.to_pylist()
+    ends = values.offsets.to_pylist()
+    # A slice of lists still has the elements of all.
+    first, last = (ends[0], ends[-1]) if ends else (0, 0)
+    elements = json_values(values.values.slice(first, last - first), type_.element).to_pylist()
+    ends = [end - first for end in ends]
     rows = [
         f"[{','.join(elements[ends[row] : ends[row + 1]])}]" if there else "null"
         for row, there in enumerate(values.is_valid().to_pylist())
