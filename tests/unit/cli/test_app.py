@@ -175,7 +175,10 @@ def test_ctrl_c_leaves_the_dataset_and_says_so(run: Run, opened: lakeward.Worksp
     assert dataset.row_count == 2 and opened.recoverable() == []
 
 
-@pytest.mark.parametrize("group", [[], ["dataset"], ["ledger"]])
+GROUPS = ("catalog", "schema", "dataset", "source", "flags", "flip", "move", "ledger", "model")
+
+
+@pytest.mark.parametrize("group", [[], *([name] for name in GROUPS)])
 def test_no_first_sentence_of_help_is_cut(run: Run, group: list[str]) -> None:
     shown = run(*group, "--help").out.partition("Commands:")[2]
     assert shown and "..." not in shown

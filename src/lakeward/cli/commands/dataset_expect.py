@@ -35,7 +35,7 @@ def expect(
     clear: ClearOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Declare what a dataset's rows have to be, whoever writes them.
+    """Declare what a dataset's rows have to be.
 
     FILE has a list like `expectations` of a pipeline's output, under that key or alone; it takes the place of what was
     declared before. Every later version is judged before anybody sees it: imports, syncs, edits, writes from Python and

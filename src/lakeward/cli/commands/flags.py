@@ -92,7 +92,10 @@ def clear(
     dataset: DatasetOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Take a flag back, so that the one for all datasets, or the default, is in force."""
+    """Take a flag back.
+
+    The one for all datasets, or the default, is in force then.
+    """
     given = {kind.value: name, "dataset": dataset}
     again = lakeward("flags", "clear", kind.value, name, *(("--dataset", dataset) if dataset else ()))
     with session.workspace() as workspace:

@@ -15,7 +15,10 @@ def register(group: typer.Typer) -> None:
 
 
 def list_models(session: Session) -> None:
-    """List the registered models with their versions, and what a build wrote with one that it fitted."""
+    """List the registered models and their versions.
+
+    And what a build wrote with one that it fitted.
+    """
     with session.workspace() as workspace:
         versions = workspace.models()
     rows = [

@@ -23,7 +23,10 @@ def register(group: typer.Typer) -> None:
 
 
 def show(session: Session, model: ModelArgument) -> None:
-    """Show what a model takes and gives, where it came from, and its node as a pipeline writes it."""
+    """Show what a model takes and gives.
+
+    And where it came from, and its node as a pipeline writes it.
+    """
     with session.workspace() as workspace:
         version = workspace.model(model)
     signature = version.signature

@@ -41,7 +41,9 @@ def plan(
     limit: LimitOption = None,
     file: FileOption = None,
 ) -> None:
-    """Say which Iceberg tables are not where the names of their datasets say, and change nothing.
+    """Say which Iceberg tables are not at home.
+
+    Those that are not where the names of their datasets say. Nothing is changed.
 
     A table belongs under the slugs of its catalog and schema, by that of its dataset. What would refuse to move is told
     with its reason. The list is a TOML file with a line for each table: cut lines out, or put a # in front of them, and

@@ -48,7 +48,9 @@ def apply(
     retry_file: RetryOption = RETRY_FILE,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Move Iceberg tables to the names of their datasets in the catalog, one after the other.
+    """Move Iceberg tables to the names of their datasets.
+
+    In the catalog, one after the other.
 
     Only names change: no file is touched. Readers go on, and find a table under its old or its new name; writers wait
     for the one that is being moved. One that fails is told with its reason and listed in the retry file, and the next

@@ -24,9 +24,10 @@ def register(group: typer.Typer) -> None:
 
 
 def status(session: Session, names: NamesArgument = None) -> None:
-    """Show where Iceberg tables are: name, snapshot, since when and by which way.
+    """Show where Iceberg tables are.
 
-    Then how many are in each namespace, and how many were before anything was moved; and moves that are under way.
+    Name, snapshot, since when and by which way. Then how many are in each namespace, and how many were before anything
+    was moved; and moves that are under way.
     Postgres knows that: the catalog is not asked.
     """
     with session.workspace() as workspace:

@@ -72,7 +72,9 @@ def add(
     encoding: EncodingOption = None,
     option: MoreOption = None,
 ) -> None:
-    """Make a database or files known, once it answers and every column of the named tables has a type here.
+    """Make a database or files known.
+
+    It has to answer, and every column of the tables that are named to have a type here.
 
     A password is never stored: the URL stands in a variable (env:PGURL) or a file (file:/run/secrets/pgurl), which is
     read whenever the source is. Nothing in a source is ever changed; a user who may only read is enough.

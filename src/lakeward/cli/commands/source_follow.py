@@ -55,7 +55,9 @@ def follow(
     seconds: SecondsOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Follow the changes of tables, as the source commits them, until Ctrl-C or SIGTERM.
+    """Follow changes of tables as they are committed.
+
+    It goes on until Ctrl-C or SIGTERM.
 
     Tables that are new are copied first, from the moment at which their log begins. Then changes are written in
     micro-batches of whole transactions: those of all tables become visible together, in the source's order, each

@@ -15,7 +15,10 @@ def register(group: typer.Typer) -> None:
 
 
 def list_sources(session: Session) -> None:
-    """List the sources with the references by which they are reached, and the tables that are synced."""
+    """List the sources.
+
+    With the references by which they are reached, and the tables that are synced.
+    """
     with session.workspace() as workspace:
         sources = workspace.sources.all()
     rows = [

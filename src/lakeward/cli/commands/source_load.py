@@ -31,7 +31,9 @@ def register(group: typer.Typer) -> None:
 
 
 def load(session: Session, call: CallArgument, into: IntoOption, arm: ArmOption = None) -> None:
-    """Run a source or resource of dlt into datasets: all of its tables visible at once, or none.
+    """Run a source or resource of dlt into datasets.
+
+    All of its tables become visible at once, or none.
 
     The file is Python code that runs here with all of your rights: run none that you would not start yourself. What its
     function returns says which tables there are and how they are written: append, replace or merge. A dataset is named

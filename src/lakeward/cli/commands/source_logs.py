@@ -19,7 +19,9 @@ def register(group: typer.Typer) -> None:
 
 
 def logs(session: Session) -> None:
-    """Show what is followed: what each source keeps of its log for this workspace, and up to when each table is here.
+    """Show what is followed, and how far.
+
+    What each source keeps of its log for this workspace, and up to when each table is here.
 
     A source keeps its log until it was read, so that its disk fills up while nobody follows. Above the setting
     sources.lag_limit_bytes that is warned of, here and by `lakeward doctor`.

@@ -86,7 +86,9 @@ def sync(
     allow_empty: EmptyOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Bring tables into datasets: all from one moment of the source, all visible at once, or none.
+    """Bring tables into datasets, all at once or none.
+
+    All are read at one moment of the source.
 
     full reads every row: with a key, rows that are the same stay as they are and those that are gone are deleted;
     without one, the dataset is replaced. incremental reads the rows that were written since the last sync and updates

@@ -22,7 +22,9 @@ def register(group: typer.Typer) -> None:
 
 
 def tables(session: Session, name: SourceArgument) -> None:
-    """Ask a source for its tables: keys, rows as it believes, columns with their types here, and what is refused.
+    """Ask a source for its tables.
+
+    Keys, rows as it believes, columns with their types here, and what is refused.
 
     Of files: how many there are. Their columns are those of their dataset, or what `source sync --dry-run` finds.
     """

@@ -33,7 +33,9 @@ def unfollow(
     abandon: AbandonOption = False,
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask for the source's name.")] = False,
 ) -> None:
-    """Follow a source no more, or some of its tables: the source drops what it keeps for it. Datasets stay as they are.
+    """Follow a source no more, or some of its tables.
+
+    The source drops what it keeps for it. Datasets stay as they are.
 
     Changes that were not read are lost to them; following again begins with a new copy.
     """
