@@ -93,9 +93,11 @@ class CsvFile(FileFormat):
                 inferred = before.found
             rows = 0
             for block in records.blocks():
-                block, texts = records.taken(block)
-                for name, values in zip(records.names, texts, strict=True):
-                    inferred[name].add(values)
+                # Of a column that has to be text, nothing more is to be found.
+                open_ = [position for position, name in enumerate(records.names) if not inferred[name].settled]
+                block, texts = records.taken(block, open_)
+                for position, values in zip(open_, texts, strict=True):
+                    inferred[records.names[position]].add(values)
                 rows += block.rows
             columns = {name: inference.type_text for name, inference in inferred.items()}
             profile = CsvProfile(columns, rows + (before.rows if before else 0), found=inferred, lines=records.lines)

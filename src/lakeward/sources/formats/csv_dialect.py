@@ -152,6 +152,8 @@ class Dialect:
 
     def last_line_end(self, data: bytes) -> int:
         """Return the offset behind the last line end outside quotes, or 0. Needs plain quotes."""
+        if self.quote not in data:
+            return data.rfind(b"\n") + 1
         end = len(data)
         quotes_before = data.count(self.quote)
         while (line_end := data.rfind(b"\n", 0, end)) >= 0:

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakeward.sources.formats.text_values import Unconvertible, parse_text
-from lakeward.types.logical import MAX_DECIMAL_PRECISION
+from lakeward.sources.formats.text_bytes import sizes, surely_none, surely_only
+from lakeward.sources.formats.text_values import refusal
+from lakeward.types.logical import MAX_DECIMAL_PRECISION, parse_type
 
 _DIGITS = r"^(0|-?[1-9][0-9]{0,37})$"
 _NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _INSTANT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
 _ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
 # More digits than any double's shortest text has: such a number would come back changed.
@@ -28,6 +28,8 @@ _TOO_MANY_DIGITS = r"^[^eE1-9]*[1-9](\.?[0-9]){17,}"
 # Among doubles, whole numbers of up to 15 digits are exact. Longer ones are ids more often than measures.
 _LONG_WHOLE_NUMBER = r"^-?[0-9]{16,}$"
 _EXACT_DOUBLE_DIGITS = 15
+_MOST_DOUBLE_DIGITS = 17
+_FEW = 4
 _LONG_DIGITS = 18
 # No decimal has a negative zero.
 _FLOATING = r"[eE]|^-[0.]+$"
@@ -98,9 +100,14 @@ class TypeInference:
             return self._kind.type_text
         return self._kind or "string"
 
+    @property
+    def settled(self) -> bool:
+        """Tell whether no other value can change the type."""
+        return self._kind == "string"
+
     def add(self, values: pa.Array) -> None:
         """Take the next text values into account; nulls say nothing."""
-        if self._kind != "string":
+        if not self.settled:
             self._kind = merge(self._kind, classify(values, self._kind))
 
 
@@ -114,23 +121,35 @@ def merge(left: Kind | None, right: Kind | None) -> Kind | None:
 
 
 def classify(values: pa.Array, expected: Kind | None = None) -> Kind | None:
-    """Return the narrowest kind that holds these values exactly, trying `expected` first to save time."""
+    """Return the narrowest kind that holds these values exactly, or one that `merge` with `expected` makes the same.
+
+    Args:
+        values: texts.
+        expected: what is known of those before, which saves time.
+    """
     values = values.drop_null()
     if not len(values):
         return None
     if isinstance(expected, str) and expected in _CHECKS and _CHECKS[expected](values):
         return expected
-    pointed = isinstance(expected, Numbers) and expected.scale is not None
-    numbers = _numbers(values) if pointed else _whole_numbers(values) or _numbers(values)
-    if numbers is not None:
-        return numbers
+    # What a few are not, all are not.
+    few = values[:_FEW]
+    if _all_match(few, _NUMBER):
+        pointed = isinstance(expected, Numbers) and expected.scale is not None
+        inexact = isinstance(expected, Numbers) and not expected.as_double
+        numbers = (None if pointed else _whole_numbers(values)) or _numbers(values, inexact)
+        if numbers is not None:
+            return numbers
     for kind, check in _CHECKS.items():
-        if check(values):
+        if check(few) and check(values):
             return kind
     return "string"
 
 
 def _whole_numbers(values: pa.Array) -> Numbers | None:
+    if (largest := _largest_long(values)) is not None:
+        digits = len(str(largest))
+        return Numbers(digits, None, True, digits <= _EXACT_DOUBLE_DIGITS, floating=False)
     if not _all_match(values, _DIGITS):
         return None
     digits = pc.max(pc.utf8_length(pc.utf8_ltrim(values, "-"))).as_py()
@@ -138,24 +157,60 @@ def _whole_numbers(values: pa.Array) -> Numbers | None:
     return Numbers(digits, None, as_long, digits <= _EXACT_DOUBLE_DIGITS, floating=False)
 
 
-def _numbers(values: pa.Array) -> Numbers | None:
-    """Return what is known of values that are all numbers; None: one is not."""
-    if not _all_match(values, _NUMBER):
+def _largest_long(values: pa.Array) -> int | None:
+    """Return the largest amount of values that are all longs, written as longs are; None: one may not be."""
+    if not surely_only(values, b"0123456789-"):
         return None
-    floating = pc.match_substring_regex(values, _FLOATING)
-    any_floating = bool(pc.any(floating).as_py())
-    plain = pc.utf8_ltrim(values.filter(pc.invert(floating)) if any_floating else values, "-")
+    try:
+        numbers = values.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return None
+    if not numbers.cast(values.type).equals(values):
+        return None
+    found = pc.min_max(numbers)
+    smallest, largest = int(found["min"].as_py()), int(found["max"].as_py())
+    return max(-smallest, largest)
+
+
+def _numbers(values: pa.Array, inexact: bool) -> Numbers | None:
+    """Return what is known of values that are all numbers; None: one is not.
+
+    Args:
+        values: texts.
+        inexact: it is known of others that not all are doubles, so that nothing hangs on these.
+    """
+    if not _are_plain(values) and not _all_match(values, _NUMBER):
+        return None
+    any_floating = False
+    if not surely_none(values, b"e", b"E", b"-0", b"-."):
+        floating = pc.match_substring_regex(values, _FLOATING)
+        any_floating = bool(pc.any(floating).as_py())
+    plain = values.filter(pc.invert(floating)) if any_floating else values
+    if not surely_none(plain, b"-"):
+        plain = pc.utf8_ltrim(plain, "-")
     point = pc.find_substring(plain, ".")
-    length = pc.utf8_length(plain)
+    length = pc.binary_length(plain)
     whole = pc.if_else(pc.less(point, 0), length, point)
     behind = pc.if_else(pc.less(point, 0), None, pc.subtract(pc.subtract(length, point), 1))
     return Numbers(
         pc.max(whole).as_py() or 0,
         pc.max(behind).as_py(),
         as_long=False,
-        as_double=_is_double(values, pc.max(pc.utf8_length(values)).as_py()),
+        as_double=not inexact and _is_double(values),
         floating=any_floating,
     )
+
+
+def _are_plain(values: pa.Array) -> bool:
+    """Tell whether all are numbers, none of them below zero and above minus one; False: one may not be."""
+    if not surely_only(values, b"0123456789.-") or not surely_none(values, b"-0"):
+        return False
+    try:
+        values.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    zero = values.filter(pc.starts_with(values, "0"))
+    return not pc.any(pc.match_substring_regex(zero, "^0[0-9]"), min_count=0).as_py()
 
 
 def _all_match(values: pa.Array, pattern: str) -> bool:
@@ -163,28 +218,39 @@ def _all_match(values: pa.Array, pattern: str) -> bool:
 
 
 def _parses(values: pa.Array, kind: str) -> bool:
-    try:
-        parse_text(values, kind)
-    except Unconvertible:
-        return False
-    return True
+    return refusal(values, parse_type(kind)) is None
 
 
 def _is_boolean(values: pa.Array) -> bool:
     return bool(pc.all(pc.is_in(values, pa.array(["true", "false"]))).as_py())
 
 
-def _is_double(values: pa.Array, longest: int) -> bool:
-    if longest <= _EXACT_DOUBLE_DIGITS and not pc.any(pc.match_substring_regex(values, "[eE]")).as_py():
+def _is_double(values: pa.Array) -> bool:
+    if sizes(values)[1] <= _EXACT_DOUBLE_DIGITS and surely_none(values, b"e", b"E"):
         return True
-    return not pc.any(pc.match_substring_regex(values, f"{_TOO_MANY_DIGITS}|{_LONG_WHOLE_NUMBER}")).as_py() and _parses(
+    # A text that is not longer has neither too many digits nor, with a point, a whole number's.
+    length = pc.binary_length(values)
+    long = values.filter(pc.greater(length, _MOST_DOUBLE_DIGITS))
+    if pc.any(pc.match_substring_regex(long, _TOO_MANY_DIGITS), min_count=0).as_py():
+        return False
+    whole = values.filter(
+        pc.and_(pc.greater(length, _EXACT_DOUBLE_DIGITS), pc.equal(pc.find_substring(values, "."), -1))
+    )
+    return not pc.any(pc.match_substring_regex(whole, _LONG_WHOLE_NUMBER), min_count=0).as_py() and _parses(
         values, "double"
     )
 
 
+def _is_instant(values: pa.Array, kind: str, pattern: str, shortest: int) -> bool:
+    # Of shorter texts some are instants for the parser that are none here: those without minutes.
+    return (sizes(values)[0] >= shortest or _all_match(values, pattern)) and _parses(values, kind)
+
+
 _CHECKS: dict[str, Callable[[pa.Array], bool]] = {
     "boolean": _is_boolean,
-    "date": lambda values: _all_match(values, _DATE) and _parses(values, "date"),
-    "timestamp": lambda values: _all_match(values, _INSTANT + "$") and _parses(values, "timestamp"),
-    "timestamptz": lambda values: _all_match(values, _INSTANT + _ZONE + "$") and _parses(values, "timestamptz"),
+    "date": lambda values: _parses(values, "date"),
+    "timestamp": lambda values: _is_instant(values, "timestamp", _INSTANT + "$", len("2024-02-29 10:11")),
+    "timestamptz": lambda values: _is_instant(
+        values, "timestamptz", _INSTANT + _ZONE + "$", len("2024-02-29 10+01:00") + 1
+    ),
 }

@@ -8,7 +8,7 @@ last word. Either way the number of records is counted without the parser, and m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from types import TracebackType
 
 import pyarrow as pa
@@ -53,7 +53,7 @@ class RecordReader:
         self._block_bytes = block_bytes
         self._pending = b""
         self.names: list[str] = []
-        self._source = TextSource(file, options.encoding, escape=rejects is not None)
+        self._source = TextSource(file, options.encoding, escape=rejects is not None, lines_read=self._lines_read)
         try:
             self._read_header()
             self._right_record = self._dialect.record_pattern(len(self.names))
@@ -78,7 +78,7 @@ class RecordReader:
             data = self._pending + fresh
             end, block = self._whole_records(data)
             if end:
-                self.lines += data.count(b"\n", 0, end)
+                self.lines += self._lines_of(data, end, block)
                 if block.rows:
                     yield block
                 size = self._block_bytes
@@ -96,22 +96,30 @@ class RecordReader:
             if block.rows:
                 yield block
 
-    def taken(self, block: Block) -> tuple[Block, list[pa.Array]]:
+    def taken(self, block: Block, wanted: Collection[int] | None = None) -> tuple[Block, list[pa.Array]]:
         """Return the block's columns, and the block itself, without the records that are left out if any may be.
+
+        Args:
+            block: whole records.
+            wanted: see `columns`.
 
         Raises:
             SourceFileError: see `columns`.
         """
         try:
-            return block, self.columns(block)
+            return block, self.columns(block, wanted)
         except SourceFileError:
             if self.sieve is None:
                 raise
             right = self._sifted(self.sieve, block.data, block.line, final=True)[1]
-            return right, self.columns(right)
+            return right, self.columns(right, wanted)
 
-    def columns(self, block: Block) -> list[pa.Array]:
+    def columns(self, block: Block, wanted: Collection[int] | None = None) -> list[pa.Array]:
         """Return the block's columns as text; a bare empty field and a bare null marker are null.
+
+        Args:
+            block: whole records.
+            wanted: the positions (from 0) of the columns that are needed; None: all.
 
         Raises:
             SourceFileError: a record has another number of fields than the header, with its physical line.
@@ -136,6 +144,7 @@ class RecordReader:
                     null_values=["", *self.options.null_markers],
                     strings_can_be_null=True,
                     quoted_strings_can_be_null=False,
+                    include_columns=[name for name in names if wanted is None or name == "0" or int(name) in wanted],
                 ),
             )
         except pa.ArrowInvalid as error:
@@ -151,7 +160,10 @@ class RecordReader:
                 path=str(self.file),
                 line=block.line,
             )
-        return [_one_array(column) for column in table.columns]
+        if len(names) > 1 and table["0"].null_count and _has_empty_line(block.data):
+            # The parser takes it for a record of nulls. The walk tells it from one inside quotes.
+            self._check_records(block.data, block.line, final=True)
+        return [_one_array(table[name]) for name in names if wanted is None or int(name) in wanted]
 
     def line_of(self, block: Block, row: int, column: int) -> int:
         """Return the physical line on which a field of the block starts; row and column count from 0."""
@@ -218,9 +230,10 @@ class RecordReader:
         if not self._dialect.is_plain(data):
             return self._read_exactly(data, final=False)
         end = self._dialect.last_line_end(data)
-        if self._is_suspicious(data[:end]):
-            return self._read_exactly(data[:end], final=True)
-        return end, Block(data[:end], self.lines + 1, self._dialect.count_line_ends(data[:end]))
+        whole = data[:end]
+        if self._is_suspicious(whole):
+            return self._read_exactly(whole, final=True)
+        return end, Block(whole, self.lines + 1, self._dialect.count_line_ends(whole))
 
     def _read_exactly(self, data: bytes, final: bool) -> tuple[int, Block]:
         line = self.lines + 1
@@ -237,9 +250,17 @@ class RecordReader:
             raise self._malformed(error) from error
 
     def _is_suspicious(self, data: bytes) -> bool:
-        lone_return = data.count(b"\r") != data.count(b"\r\n")
-        empty_line = data.startswith((b"\n", b"\r\n")) or b"\n\n" in data or b"\n\r\n" in data
-        return lone_return or b"\0" in data or (empty_line and len(self.names) > 1)
+        lone_return = b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
+        return lone_return or b"\0" in data
+
+    def _lines_read(self) -> int:
+        return self.lines + self._pending.count(b"\n")
+
+    def _lines_of(self, data: bytes, end: int, block: Block) -> int:
+        """Return how many lines the records take up that end at `end`."""
+        if self.sieve is None and self._dialect.quote not in block.data:
+            return block.rows
+        return data.count(b"\n", 0, end)
 
     def _check_records(self, data: bytes, line: int, final: bool) -> tuple[int, int]:
         """Walk the records, refuse one that breaks the grammar or is ragged, and return their length and number."""
@@ -289,6 +310,10 @@ class RecordReader:
                 path=str(self.file),
                 line=self.lines + 1,
             )
+
+
+def _has_empty_line(data: bytes) -> bool:
+    return data.startswith((b"\n", b"\r\n")) or b"\n\n" in data or (b"\r" in data and b"\n\r\n" in data)
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import zipfile
 import zlib
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from types import TracebackType
 from typing import IO
@@ -27,6 +28,7 @@ class TextSource:
         file: the file.
         encoding: `utf-8`, `utf-16` or `latin-1`.
         kind: what the text is, for errors; only CSV may be declared to have another encoding.
+        lines_read: tells how many lines were read, for errors; None: they are counted here.
         escape: marks bytes that are not in the encoding, and NULs, as `escaped_text` does; else they are refused.
 
     Raises:
@@ -34,12 +36,20 @@ class TextSource:
             the declared encoding (with line and byte), or it holds a NUL.
     """
 
-    def __init__(self, file: SourceFile, encoding: str, kind: str = "CSV", escape: bool = False) -> None:
+    def __init__(
+        self,
+        file: SourceFile,
+        encoding: str,
+        kind: str = "CSV",
+        escape: bool = False,
+        lines_read: Callable[[], int] | None = None,
+    ) -> None:
         self.file = file
         self.encoding = encoding
         self._kind = kind
         self._escape = escape
-        self._lines_read = 0
+        self._told_lines = lines_read
+        self._counted_lines = 0
         self._ended = False
         self._opened = ExitStack()
         try:
@@ -72,11 +82,7 @@ class TextSource:
             raw = self._head + self._read_raw(size)
             self._head = b""
             self._ended = not raw
-            try:
-                text = self._decoder.decode(raw, final=self._ended)
-            except UnicodeDecodeError as error:
-                raise self._undecodable(error) from error
-            data = encoded(text) if self._escape else text.encode()
+            data = self._decoded(raw)
             if b"\0" in data and not self._escape:
                 raise SourceFileError(
                     f"{self.file}: line {self._line_after(data[: data.index(0)])} holds a NUL byte; "
@@ -85,10 +91,20 @@ class TextSource:
                     path=str(self.file),
                     line=self._line_after(data[: data.index(0)]),
                 )
-            self._lines_read += data.count(b"\n")
+            if self._told_lines is None:
+                self._counted_lines += data.count(b"\n")
             if data:
                 return data
         return b""
+
+    def _decoded(self, raw: bytes) -> bytes:
+        if self.encoding != "utf-16" and raw.isascii() and b"\0" not in raw and not self._decoder.getstate()[0]:
+            return raw
+        try:
+            text = self._decoder.decode(raw, final=self._ended)
+        except UnicodeDecodeError as error:
+            raise self._undecodable(error) from error
+        return encoded(text) if self._escape else text.encode()
 
     def _open(self) -> IO[bytes]:
         packed = self._opened.enter_context(closing(self.file.open()))
@@ -147,7 +163,8 @@ class TextSource:
         return ERRORS if self._escape else "strict"
 
     def _line_after(self, data: bytes) -> int:
-        return self._lines_read + data.count(b"\n") + 1
+        read = self._counted_lines if self._told_lines is None else self._told_lines()
+        return read + data.count(b"\n") + 1
 
     def _wrong_encoding(self, what: str, next_step: str) -> SourceFileError:
         step = self._encoding_step(next_step)

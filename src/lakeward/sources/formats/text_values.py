@@ -29,12 +29,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakeward.errors import SchemaError, ValueRefused
+from lakeward.sources.formats.text_bytes import sizes, surely_only
 from lakeward.types import arrow_text
 from lakeward.types.json_text import canonical_json
 from lakeward.types.logical import MAX_DECIMAL_PRECISION, DecimalType, LogicalType, parse_type
 
 Converter = Callable[[pa.Array], pa.Array]
 
+_WHOLE = b"0123456789-"
+_PLAIN = b"0123456789-."
+_TRUTH = b"truefalsTRUEFALS"
+_FIRST_INSTANT, _LAST_INSTANT = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""Microseconds since 1970 of the start of the year 1, and of the end of 9999."""
 _MAX_DOUBLE_WHOLE = 2**53
 _MAX_FLOAT_WHOLE = 2**24
 
@@ -159,6 +165,9 @@ def _require(values: pa.Array, pattern: str, reason: str = "") -> None:
 
 
 def _parse_boolean(values: pa.Array) -> pa.Array:
+    if surely_only(values, _TRUTH):
+        # Without 0 and 1, which the cast would take, too.
+        return values.cast(pa.bool_())
     lower = pc.utf8_lower(values)
     if not pc.all(pc.is_in(lower.drop_null(), pa.array(["true", "false"])), min_count=0).as_py():
         raise _Refused
@@ -166,19 +175,22 @@ def _parse_boolean(values: pa.Array) -> pa.Array:
 
 
 def _parse_whole(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    if surely_only(values, _WHOLE):
+        return values.cast(type_)
     # The cast alone takes hexadecimal, and no plus sign.
     _require(values, "^[+-]?[0-9]+$")
     return pc.replace_substring_regex(values, r"^\+", "").cast(type_)
 
 
 def _parse_decimal(values: pa.Array, precision: int, scale: int) -> pa.Array:
-    if pc.any(pc.match_substring_regex(values, "[eE]"), min_count=0).as_py():
+    plain = surely_only(values, _PLAIN)
+    if not plain and _any_match(values, "[eE]"):
         values = pa.array([None if text is None else plain_decimal(text) for text in values.to_pylist()], pa.string())
-    _require(values, r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)$")
+    if not plain:
+        _require(values, r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)$")
     # The cast wraps around without an error where scaling up overflows 128 bits: 10^18 as decimal(38,30), for instance.
-    if pc.any(
-        pc.match_substring_regex(values, rf"^[+-]?0*[1-9][0-9]{{{precision - scale},}}(\.|$)"), min_count=0
-    ).as_py():
+    whole = precision - scale
+    if sizes(values)[1] > whole and _any_match(values, rf"^[+-]?0*[1-9][0-9]{{{whole},}}(\.|$)"):
         raise _Refused
     return values.cast(pa.decimal128(precision, scale))
 
@@ -195,15 +207,21 @@ def plain_decimal(text: str) -> str:
 def _parse_floating(values: pa.Array, type_: pa.DataType, largest_whole: int) -> pa.Array:
     parsed = values.cast(type_)
     # The cast turns what is too large into infinity, what is too small into zero, and long whole numbers into others.
-    infinite = pc.and_(pc.is_inf(parsed), pc.match_substring_regex(values, "[0-9]"))
-    zero = pc.and_(pc.equal(parsed, 0), pc.match_substring_regex(values, "^[^eE]*[1-9]"))
-    if pc.any(pc.or_(infinite, zero), min_count=0).as_py():
+    infinite = values.filter(pc.is_inf(parsed))
+    zero = values.filter(pc.equal(parsed, 0))
+    if _any_match(infinite, "[0-9]") or _any_match(zero, "^[^eE]*[1-9]"):
         raise _Refused("it is out of range")
-    whole = values.filter(pc.match_substring_regex(values, f"^[+-]?[0-9]{{{len(str(largest_whole))},}}$"))
+    # A smaller one has not lost a digit.
+    large = values.filter(pc.greater_equal(pc.abs(parsed), pa.scalar(largest_whole, type_)))
+    whole = large.filter(pc.match_substring_regex(large, f"^[+-]?[0-9]{{{len(str(largest_whole))},}}$"))
     to_exact = partial(_exact_in_float, single=type_ == pa.float32())
     if not all(to_exact(text) for text in whole.drop_null().to_pylist()):
         raise _Refused("its digits do not fit")
     return parsed
+
+
+def _any_match(values: pa.Array, pattern: str) -> bool:
+    return bool(pc.any(pc.match_substring_regex(values, pattern), min_count=0).as_py())
 
 
 def _exact_in_float(text: str, single: bool) -> bool:
@@ -228,8 +246,10 @@ def _parse_timestamptz(values: pa.Array) -> pa.Array:
     _refuse_year_zero(values)
     parsed = values.cast(pa.timestamp("us", "UTC"))
     # An offset can carry an instant out of the years 1 to 9999.
-    year = pc.year(parsed)
-    if not pc.all(pc.and_(pc.greater_equal(year, 1), pc.less_equal(year, 9999)), min_count=0).as_py():
+    found = pc.min_max(parsed.cast(pa.int64()))
+    if len(values) > values.null_count and not (
+        found["min"].as_py() >= _FIRST_INSTANT and found["max"].as_py() <= _LAST_INSTANT
+    ):
         raise _Refused("in UTC it is outside the years 1 to 9999")
     return parsed
 
