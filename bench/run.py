@@ -18,6 +18,7 @@ import small_build
 import sources
 
 import cdc
+import files
 import moves
 import server
 import stores
@@ -31,6 +32,7 @@ BENCHMARKS = (
     cdc,
     merge,
     delta,
+    files,
     flip,
     models,
     moves,

@@ -179,10 +179,10 @@ def _numbers(values: pa.Array, inexact: bool) -> Numbers | None:
         values: texts.
         inexact: it is known of others that not all are doubles, so that nothing hangs on these.
     """
-    if not _are_plain(values) and not _all_match(values, _NUMBER):
-        return None
     any_floating = False
-    if not surely_none(values, b"e", b"E", b"-0", b"-."):
+    if not _are_plain(values):
+        if not _all_match(values, _NUMBER):
+            return None
         floating = pc.match_substring_regex(values, _FLOATING)
         any_floating = bool(pc.any(floating).as_py())
     plain = values.filter(pc.invert(floating)) if any_floating else values
@@ -202,8 +202,10 @@ def _numbers(values: pa.Array, inexact: bool) -> Numbers | None:
 
 
 def _are_plain(values: pa.Array) -> bool:
-    """Tell whether all are numbers, none of them below zero and above minus one; False: one may not be."""
-    if not surely_only(values, b"0123456789.-") or not surely_none(values, b"-0"):
+    """Tell whether all are numbers, none with an exponent or between minus one and zero; False: one may not be."""
+    if not surely_only(values, b"0123456789.-"):
+        return False
+    if not surely_none(values, b"-") and (_any_starts(values, "-0") or _any_starts(values, "-.")):
         return False
     try:
         values.cast(pa.float64())
@@ -211,6 +213,10 @@ def _are_plain(values: pa.Array) -> bool:
         return False
     zero = values.filter(pc.starts_with(values, "0"))
     return not pc.any(pc.match_substring_regex(zero, "^0[0-9]"), min_count=0).as_py()
+
+
+def _any_starts(values: pa.Array, start: str) -> bool:
+    return bool(pc.any(pc.starts_with(values, start), min_count=0).as_py())
 
 
 def _all_match(values: pa.Array, pattern: str) -> bool:
