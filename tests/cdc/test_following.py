@@ -8,6 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 import psycopg
+import pyarrow as pa
 import pytest
 import sqlalchemy
 
@@ -244,6 +245,25 @@ def test_a_table_that_changes_while_it_is_followed_stops_when_all_before_is_ther
     for table in (name, f"{name}b"):
         assert shop.dataset(table).to_arrow(columns=["id"])["id"].to_pylist() == [1]
     shop.run(f"DROP TABLE {name}b")
+
+
+def test_what_somebody_else_has_written_is_noticed_before_it_is_built_on(shop: Shop, name: str) -> None:
+    shop.run(f"CREATE TABLE {name} (id int PRIMARY KEY, v int); INSERT INTO {name} VALUES (1, 1)")
+    shop.follow(name)
+    shop.dataset(name).write(pa.table({"id": [1, 7], "v": [7, 7]}), mode="upsert")
+    assert shop.follow().changes == 0
+    shop.run(f"UPDATE {name} SET v = 2; INSERT INTO {name} VALUES (7, 8)")
+    with pytest.raises(ConflictError, match=r"was written by ingest.api at version 2, and is not what") as refused:
+        shop.follow()
+    assert refused.value.next_step is not None and f"unfollow {shop.name} --table" in refused.value.next_step
+    assert shop.rows(name) == [(1, 7), (7, 7)]
+    shop.ws.sources.unfollow(shop.name)
+    shop.follow(name)
+    # What changes no row is nobody's write.
+    shop.dataset(name).write(pa.table({"id": [7], "v": [8]}), mode="upsert")
+    shop.dataset(name).copy_to("iceberg")
+    shop.run(f"DELETE FROM {name} WHERE id = 7")
+    assert shop.follow().changes == 1 and shop.equals(name)
 
 
 def test_what_is_followed_is_remembered_and_given_up(shop: Shop, name: str, ws: lakeward.Workspace) -> None:

@@ -107,6 +107,11 @@ class SourceTables:
         rows = self._database.fetch(QUERIES["feed"], {"dataset_id": dataset_id})
         return Feed(**rows[0]) if rows else None
 
+    def written_since(self, dataset_id: int, version: int) -> tuple[int, str] | None:
+        """Return version and writer of the newest write after `version` that changed rows; None: there is none."""
+        rows = self._database.fetch(QUERIES["written_since"], {"dataset_id": dataset_id, "version": version})
+        return (int(rows[0]["version"]), str(rows[0]["writer"])) if rows else None
+
     def files(self, dataset_id: int) -> dict[str, FileRead]:
         """Return the files whose rows a dataset has, by their paths."""
         rows = self._database.fetch(QUERIES["files"], {"dataset_id": dataset_id})

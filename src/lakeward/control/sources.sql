@@ -19,5 +19,12 @@ VALUES (:actor, :action, :subject, NULL, CAST(:after AS jsonb));
 -- name: feed
 SELECT source, relation, position, version FROM lakeward.sync_positions WHERE dataset_id = :dataset_id;
 
+-- name: written_since
+-- The newest write after a version, of those that changed rows: what copies, compacts or adopts is none.
+SELECT version, writer FROM lakeward.dataset_transactions
+WHERE dataset_id = :dataset_id AND version > :version AND status = 'committed' AND kind = 'write'
+  AND rows_added + rows_updated + rows_deleted > 0
+ORDER BY version DESC LIMIT 1;
+
 -- name: files
 SELECT path, size, state, hash FROM lakeward.source_files WHERE dataset_id = :dataset_id;

@@ -129,7 +129,7 @@ class FollowWorker:
         self._say = say
         self._progress = progress
         self._patience = Patience(change_log)
-        self._held = HeldFeed(rooms.sources)
+        self._held = HeldFeed(rooms.sources, exact=not plan.mode.log)
         self._netting = Netting(directory, rooms.memory_limit)
         self._writing = Writing(rooms.storage, self._netting, self._held, plan.mode)
         self._end: Position | None = None
