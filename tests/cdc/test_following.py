@@ -14,9 +14,18 @@ import sqlalchemy
 
 import lakeward
 from cdc.followed import Shop
-from lakeward.errors import ColumnMismatch, ConflictError, LakewardError, SchemaError, UsageError, ValueRefused
+from lakeward.errors import (
+    CatalogError,
+    ColumnMismatch,
+    ConflictError,
+    LakewardError,
+    SchemaError,
+    UsageError,
+    ValueRefused,
+)
 from lakeward.sources.change_logs.postgres import PostgresChangeLog
-from lakeward.wiring import follow_batch
+from lakeward.storage.facade import Storage
+from lakeward.wiring import follow_batch, follow_patience
 from lakeward.wiring.follow_plan import FollowRequest
 from lakeward.wiring.sync_plan import SyncRequest
 
@@ -264,6 +273,27 @@ def test_what_somebody_else_has_written_is_noticed_before_it_is_built_on(shop: S
     shop.dataset(name).copy_to("iceberg")
     shop.run(f"DELETE FROM {name} WHERE id = 7")
     assert shop.follow().changes == 1 and shop.equals(name)
+
+
+def test_a_write_that_fails_again_and_again_is_waited_for_longer_and_longer_and_then_given_up(
+    shop: Shop, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.run(f"CREATE TABLE {name} (id int PRIMARY KEY)")
+    shop.follow(name)
+    shop.run(f"INSERT INTO {name} VALUES (1)")
+    said: list[str] = []
+
+    def fails(*_: object, **__: object) -> object:
+        assert len(said) <= follow_patience.TRIES, "reading again what can't be written is no progress"
+        raise CatalogError("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(follow_patience, "FIRST_DELAY", 0.05)
+        patched.setattr(Storage, "build", fails)
+        with pytest.raises(CatalogError, match="no answer"):
+            shop.follow(say=said.append)
+    assert [float(each.split()[-2]) for each in said] == [0.1, 0.1, 0.2, 0.4, 0.8, 1.6]
+    assert shop.follow().changes == 1 and shop.rows(name) == [(1,)]
 
 
 def test_what_is_followed_is_remembered_and_given_up(shop: Shop, name: str, ws: lakeward.Workspace) -> None:

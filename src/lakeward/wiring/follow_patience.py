@@ -31,7 +31,7 @@ class Patience:
         self._tries = 0
 
     def progressed(self) -> None:
-        """Take note that something was read or written."""
+        """Take note that something was written, or found to be nothing to write."""
         self._tries = 0
 
     def delay(self, error: LakewardError) -> float:

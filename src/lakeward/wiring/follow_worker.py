@@ -133,6 +133,7 @@ class FollowWorker:
         self._netting = Netting(directory, rooms.memory_limit)
         self._writing = Writing(rooms.storage, self._netting, self._held, plan.mode)
         self._end: Position | None = None
+        self._furthest: Position | None = None
         self._started = self._reported = self._maintained = time.monotonic()
         self.done = Followed(source)
 
@@ -174,14 +175,13 @@ class FollowWorker:
                         # So that what fails within a large transaction does not keep those before it.
                         batch = self._written(batch, tables)
                     batch.add(part)
-                    self._patience.progressed()
                     if part.upto is None:
                         if self._stop.is_set():
                             return
                         continue
                     ends = self._stop.is_set() or self._reached(part.upto)
                     if not batch.rows:
-                        self._log.acknowledge(part.upto)
+                        self._acknowledge(part.upto)
                     elif ends or self._due(batch):
                         batch = self._written(batch, tables)
                     if ends:
@@ -213,7 +213,7 @@ class FollowWorker:
         rows, names = batch.rows, list(batch.spools)
         built = self._rooms.storage.build(batch.outputs(tables, self._writing), writer=self._plan.mode.writer)
         committed = {each.dataset for each in built.transactions if each.committed}
-        self._log.acknowledge(upto)
+        self._acknowledge(upto)
         batch.close()
         for name in names:
             if tables[name].record.name in committed:
@@ -223,6 +223,13 @@ class FollowWorker:
         if self._progress is not None:
             self._progress(f"following {self.done.source}", self.done.changes, None)
         return MicroBatch(self._directory)
+
+    def _acknowledge(self, upto: Position) -> None:
+        # What is read again after a failure, up to where it was before, is no progress.
+        if self._furthest is None or not self._log.reaches(self._furthest, upto):
+            self._furthest = upto
+            self._patience.progressed()
+        self._log.acknowledge(upto)
 
     def _copy(self) -> None:
         """Copy the tables whose dataset has none of the log yet."""
