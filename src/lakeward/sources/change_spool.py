@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +36,7 @@ class ChangeSpool:
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._path: Path | None = None
+        self._file: BinaryIO | None = None
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
         self.schema: pa.Schema | None = None
         self.rows = 0
@@ -72,6 +75,9 @@ class ChangeSpool:
 
         Args:
             columns: those that are wanted; None: all.
+
+        Raises:
+            StorageFull: there is no space for the end of the file.
         """
         start = 0
         for batch in self._all():
@@ -98,17 +104,15 @@ class ChangeSpool:
     def close(self) -> None:
         """Give up what is kept; repeating it does nothing."""
         self._waiting.clear()
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        # What can't be written any more is not wanted any more either.
+        with suppress(StorageFull):
+            self._finish()
         if self._path is not None:
             self._path.unlink(missing_ok=True)
             self._path = None
 
     def _all(self) -> Iterator[pa.RecordBatch]:
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        self._finish()
         if self._path is not None:
             with pa.OSFile(str(self._path)) as file, pa.ipc.open_stream(file) as reader:
                 yield from reader
@@ -120,19 +124,33 @@ class ChangeSpool:
             self.unsent.update(pc.unique(pc.list_flatten(column)).to_pylist())
 
     def _spill(self) -> None:
-        try:
+        with self._named_errors():
             if self._writer is None:
                 handle, name = tempfile.mkstemp(prefix="changes-", dir=self._directory)
                 self._path = Path(name)
-                sink = pa.PythonFile(open(handle, "wb"), "w")  # noqa: SIM115
-                self._writer = pa.ipc.new_stream(sink, self._waiting[0].schema, options=_LZ4)
+                self._file = open(handle, "wb")  # noqa: SIM115
+                self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, "w"), self._waiting[0].schema, options=_LZ4)
             for batch in self._waiting:
                 self._writer.write_batch(batch)
+        self._waiting.clear()
+        self._waiting_bytes = 0
+
+    def _finish(self) -> None:
+        """End the file. What its buffer still holds is written here, where it is seen if that fails."""
+        writer, file = self._writer, self._file
+        self._writer = self._file = None
+        if writer is None or file is None:
+            return
+        with self._named_errors(), file:
+            writer.close()
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise StorageFull(
                 f"changes that wait to be written can't be kept in {self._directory}: {error}",
                 safe="nothing of them was written, and they will come again",
                 next_step="free space on its disk",
             ) from error
-        self._waiting.clear()
-        self._waiting_bytes = 0

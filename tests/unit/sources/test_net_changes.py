@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import resource
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakeward.errors import StorageError
+from lakeward.errors import StorageError, StorageFull
 from lakeward.sources.change_log import CHANGE_COLUMNS
 from lakeward.sources.change_spool import ChangeSpool
 from lakeward.sources.net_changes import Netting
@@ -120,3 +121,19 @@ def test_a_row_that_must_have_been_there_and_is_not_is_named(tmp_path: Path) -> 
     with pytest.raises(StorageError, match="was updated at the source, and is not here") as caught:
         netted(tmp_path, table.log, 10, {})
     assert caught.value.fields["key"] == {"id": "3"}
+
+
+def test_a_disk_that_is_full_before_the_end_of_the_file_is_said_and_closing_is_no_error(tmp_path: Path) -> None:
+    at = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    row: dict[str, object] = {"__op": "insert", "__commit": 1, "__ordinal": 1, "__committed_at": at}
+    spool = ChangeSpool(tmp_path, in_memory=0)
+    spool.add(pa.RecordBatch.from_pylist([{**row, "id": 1, "v": 1, "doc": "x", "tags": []}], schema=SCHEMA))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (256, hard))
+    try:
+        with pytest.raises(StorageFull, match="can't be kept"):
+            list(spool.batches())
+        spool.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
