@@ -237,3 +237,29 @@ def test_a_change_that_has_the_time_of_the_one_before(
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     with pytest.raises(SourceFileError, match=r"1\.csv: was changed"):
         sync()
+
+
+@pytest.mark.parametrize("how", ["written", "replaced", "swapped"])
+def test_a_change_of_an_old_file_that_has_its_size_and_its_time_is_noticed(
+    ws: lakeward.Workspace, write: Write, sync: Sync, name: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What changed just now is hashed the next time in any case.
+    monkeypatch.setattr(LocalFile, "settled_seconds", 0.0)
+    file, other = write("in/1.csv", "v\n1\n"), write("in/2.csv", "v\n2\n")
+    for each in (file, other):
+        os.utime(each, (1, 1))
+    sync()
+    # Rights and links alone are no change.
+    file.chmod(0o600)
+    os.link(other, file.parent / "other.link")
+    assert sync().rows_read == 0
+    if how == "written":
+        file.write_text("v\n3\n", encoding="utf-8")
+    elif how == "replaced":
+        write("in/new", "v\n3\n").replace(file)
+    else:
+        os.rename(file, file.with_suffix(".kept"))
+        os.rename(other, file)
+    os.utime(file, (1, 1))
+    with pytest.raises(SourceFileError, match=r"1\.csv: was changed"):
+        sync()

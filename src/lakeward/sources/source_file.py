@@ -100,11 +100,14 @@ class LocalFile(SourceFile):
 def state_at(path: str | Path) -> FileState:
     """Return the size and the time of change of a file of this machine.
 
+    It is the time that the system sets whenever content or name change, not the one that programs which copy files, or
+    put another in place of one, can set to what it was. It changes with rights and links, too; then the hash tells.
+
     Raises:
         OSError: it is not there, or can't be read.
     """
     stat = os.stat(path)
-    return FileState(stat.st_size, str(stat.st_mtime_ns))
+    return FileState(stat.st_size, str(stat.st_ctime_ns))
 
 
 def source_file(file: Path | SourceFile) -> SourceFile:
