@@ -98,7 +98,7 @@ def _large(path: Path) -> dict[str, str]:
 
 
 def _read_by_duckdb(path: Path) -> int:
-    with duckdb.connect() as connection:
+    with duckdb.connect(config={"enable_progress_bar": "false"}) as connection:
         reader = connection.read_csv(str(path)).to_arrow_reader(BATCH_ROWS)
         return sum(each.num_rows for each in reader)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -52,6 +52,8 @@ class FileFormat(ABC):
 
     def __init__(self, file: Path | SourceFile, options: Any = None) -> None:
         self.file = source_file(file)
+        self.text: Collection[str] = ()
+        """Columns that are text by choice, whatever their values are: a scan refuses none, and proposes `string`."""
 
     @abstractmethod
     def scan(self, before: FileProfile | None = None, rejects: Rejects | None = None) -> FileProfile:

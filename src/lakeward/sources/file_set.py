@@ -6,7 +6,7 @@ be the same afterwards, and when it is read again: a file that somebody writes m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ class FileSet:
         files: at least one; a path is a file of this machine.
         format: its name; None: by the ends of the files' names, which have to be of one.
         options: how the files are written down: the format's own options by name.
+        text: columns that are text by choice, whatever their values are.
 
     Raises:
         UsageError: there is no file, or they are of several formats.
@@ -47,10 +48,12 @@ class FileSet:
         files: Sequence[Path | SourceFile],
         format: str | None = None,
         options: Mapping[str, Any] | None = None,
+        text: Collection[str] = (),
     ) -> None:
         self.files = [source_file(file) for file in files]
         self.format = common_format(self.files) if format is None else format_named(format)
         self._options = checked_options(self.format, options or {})
+        self._text = text
         self.states: dict[SourceFile, FileState] = {}
         """Those of the files that were scanned, when they were."""
 
@@ -106,7 +109,9 @@ class FileSet:
 
     def opened(self, file: SourceFile) -> FileFormat:
         """Return one of the files in the format."""
-        return self.format(file, self._options)
+        opened = self.format(file, self._options)
+        opened.text = self._text
+        return opened
 
     def _scan(
         self, file: SourceFile, before: FileProfile | None, told: Told | None, rejects: RejectsOf | None

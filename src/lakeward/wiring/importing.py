@@ -329,7 +329,7 @@ def _found(request: ImportRequest, allowed: Allowed) -> FileSet:
             f"no file is there for {', '.join(request.patterns) or 'an empty list of paths'}",
             safe="nothing was changed",
         )
-    return FileSet([each.file for each in found], request.format, request.options)
+    return FileSet([each.file for each in found], request.format, request.options, request.text)
 
 
 def as_text(columns: Mapping[str, str], text: Sequence[str], what: object) -> Mapping[str, str]:

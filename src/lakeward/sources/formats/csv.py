@@ -94,7 +94,11 @@ class CsvFile(FileFormat):
             rows = 0
             for block in records.blocks():
                 # Of a column that has to be text, nothing more is to be found.
-                open_ = [position for position, name in enumerate(records.names) if not inferred[name].settled]
+                open_ = [
+                    position
+                    for position, name in enumerate(records.names)
+                    if name not in self.text and not inferred[name].settled
+                ]
                 block, texts = records.taken(block, open_)
                 for position, values in zip(open_, texts, strict=True):
                     inferred[records.names[position]].add(values)

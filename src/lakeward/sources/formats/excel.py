@@ -81,7 +81,10 @@ class ExcelFile(FileFormat):
                     chunk = _readable(table, chunk, rejects)
                 for column, name in enumerate(table.names):
                     try:
-                        found[name].add(chunk.columns[column], partial(_place, table, chunk, column))
+                        if name in self.text:
+                            check_values(chunk.columns[column])
+                        else:
+                            found[name].add(chunk.columns[column], partial(_place, table, chunk, column))
                     except Unfit as error:
                         raise self._refused(table, chunk, column, error) from None
                 rows += len(chunk.rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from lakeward.sources.formats.json_inference import JsonInference
 from lakeward.sources.formats.json_records import BLOCK_BYTES, Chunk, json_chunks
 from lakeward.sources.formats.json_sieve import Sieve
 from lakeward.sources.formats.json_sieve import shown as record_shown
-from lakeward.sources.formats.json_values import Unfit, json_array, shown
+from lakeward.sources.formats.json_values import Unfit, json_array, json_texts, shown
 from lakeward.sources.formats.packed_file import with_packings
 from lakeward.sources.formats.scanned_file import ScannedFile
 from lakeward.sources.rejects import Rejected, Rejects, misfits
@@ -21,6 +21,8 @@ from lakeward.sources.source_file import SourceFile
 from lakeward.types.logical import LogicalType, parse_type
 from lakeward.types.schema import name_key
 from lakeward.types.table import arrow_type
+
+Typed = Callable[[Sequence[object], LogicalType], pa.Array]
 
 
 class JsonFile(FileFormat):
@@ -71,6 +73,7 @@ class JsonFile(FileFormat):
         state = self._scanned.state()
         columns: _Columns = before.found if before is not None and before.columns else _Columns()
         columns.file = self.file
+        columns.text = self.text
         rows = 0
         for chunk in self._chunks(rejects):
             columns.add(chunk)
@@ -109,15 +112,16 @@ class JsonFile(FileFormat):
             columns = {name: [row.get(name) for row in chunk.rows] for name in types}
             arrays = []
             for name, type_ in types.items():
+                typed = _as_text if name in self.text else json_array
                 try:
-                    arrays.append(json_array(columns[name], type_))
+                    arrays.append(typed(columns[name], type_))
                 except Unfit as error:
                     if rejects is None:
                         raise value_refused(self.file, chunk, name, error) from None
-                    for row, unfit in _unfit(columns[name], type_).items():
+                    for row, unfit in _unfit(columns[name], type_, typed).items():
                         wrong.setdefault(row, (f"{name}{unfit.path}", f"{shown(unfit.value)} {unfit.reason}"))
                         columns[name][row] = None
-                    arrays.append(json_array(columns[name], type_))
+                    arrays.append(typed(columns[name], type_))
             rows += len(chunk.rows)
             if rejects is not None and wrong:
                 kept = pa.array([row not in wrong for row in range(len(chunk.rows))], pa.bool_())
@@ -156,10 +160,14 @@ class JsonFile(FileFormat):
         return wrong
 
 
-def _unfit(values: Sequence[object], type_: LogicalType) -> dict[int, Unfit]:
+def _as_text(values: Sequence[object], type_: LogicalType) -> pa.Array:
+    return json_array(json_texts(values), type_)
+
+
+def _unfit(values: Sequence[object], type_: LogicalType, typed: Typed) -> dict[int, Unfit]:
     def fault(low: int, high: int) -> Unfit | None:
         try:
-            json_array(values[low:high], type_)
+            typed(values[low:high], type_)
         except Unfit as error:
             return error
         return None
@@ -168,9 +176,10 @@ def _unfit(values: Sequence[object], type_: LogicalType) -> dict[int, Unfit]:
 
 
 class _Columns:
-    """The columns that scans have found so far; `file` is the one that is scanned."""
+    """The columns that scans have found so far; `file` is the one that is scanned, `text` are text by choice."""
 
     file: SourceFile
+    text: Collection[str] = ()
 
     def __init__(self) -> None:
         self._found: dict[str, JsonInference] = {}
@@ -183,6 +192,8 @@ class _Columns:
                 for name in row:
                     self._add_name(name, line)
         for name, inference in self._found.items():
+            if name in self.text:
+                continue
             try:
                 inference.add([row.get(name) for row in chunk.rows], chunk.lines, self.file)
             except Unfit as error:

@@ -72,6 +72,15 @@ def json_array(values: Sequence[object], type_: LogicalType) -> pa.Array:
         raise Unfit(error.index, error.value, error.reason) from None
 
 
+def json_texts(values: Sequence[object]) -> list[str | None]:
+    """Return any JSON values as texts: a text as it is, another one in its canonical text.
+
+    Raises:
+        Unfit: a value has none.
+    """
+    return [value if type(value) is str else _document(value, index) for index, value in enumerate(values)]
+
+
 def _check_kind(values: Sequence[object], expected: type, type_: LogicalType) -> None:
     if set(map(type, values)) <= {expected, type(None)}:
         return
