@@ -98,7 +98,8 @@ def _large(path: Path) -> dict[str, str]:
 
 
 def _read_by_duckdb(path: Path) -> int:
-    with duckdb.connect(config={"enable_progress_bar": "false"}) as connection:
+    with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")
         reader = connection.read_csv(str(path)).to_arrow_reader(BATCH_ROWS)
         return sum(each.num_rows for each in reader)
 
