@@ -7,7 +7,7 @@ from functools import reduce
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakeward.sources.formats.csv_inference import Kind, Numbers, TypeInference, merge
@@ -59,6 +59,11 @@ def test_a_value_is_parsed_as_patterns_have_it(values: list[str | None], type_: 
 
 @settings(max_examples=200, deadline=None)
 @given(values=_LISTS, cut=st.integers(0, 7))
+@example(values=["1.5"] * 4 + ["01.5"], cut=0)
+@example(values=["-0.5", "1.5"] * 3 + ["-.0"], cut=2)
+@example(values=["2024-02-29 10"], cut=0)
+@example(values=["2024-02-29 10+01:00"], cut=0)
+@example(values=["2024-02-29"] * 4 + ["2024-02-29 10:00"], cut=1)
 def test_a_type_is_proposed_as_patterns_have_it(values: list[str | None], cut: int) -> None:
     inference = TypeInference()
     for part in (values[:cut], values[cut:]):
