@@ -47,7 +47,7 @@ def _arrow(reader: pa.RecordBatchReader, _: Types) -> Iterator[Part]:
     yield memoryview(reader.schema.serialize())
     for batch in reader:
         yield memoryview(batch.serialize())
-    # Who does not get it knows that rows are missing.
+    # Some readers take what lacks it for whole, so that HTTP has to tell, and does, of what is missing.
     yield _END
 
 

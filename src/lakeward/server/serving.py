@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -18,6 +19,9 @@ from lakeward.wiring.workspace import Workspace
 
 GRACE_SECONDS = 30
 """So long may a request go on when the server is told to stop."""
+
+CLOSING_SECONDS = 10
+"""So long may one that is then broken off take to let go of what it holds."""
 
 
 def serve(workspace: Workspace, settings: ServerSection, ready: Callable[[str], None]) -> None:
@@ -52,6 +56,12 @@ def serve(workspace: Workspace, settings: ServerSection, ready: Callable[[str], 
 
 class _Server(uvicorn.Server):
     """Ends well when it is told to, where its base would then let the signal end the process."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        # Those that were broken off still close what they read from; the workspace is closed after that.
+        if left := list(self.server_state.tasks):
+            await asyncio.wait(left, timeout=CLOSING_SECONDS)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
