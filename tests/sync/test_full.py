@@ -9,7 +9,7 @@ import pytest
 
 import lakeward
 from lakeward.control.flags.registry import WRITERS
-from lakeward.errors import ColumnMismatch, EmptyReplace, NameTaken, SchemaError, UsageError
+from lakeward.errors import ColumnMismatch, ConflictError, EmptyReplace, NameTaken, SchemaError, UsageError
 from lakeward.wiring.sync_plan import SyncRequest
 from lakeward.wiring.syncing import TableSynced
 from sync.conftest import SOURCE
@@ -145,3 +145,24 @@ def test_partitioned_tables_are_one_and_are_followed(
     shop.execute(f"INSERT INTO {name} VALUES (12, 'new')")
     assert sync(name, "incremental").rows_read == 1
     assert rows(name) == [(1, "low"), (11, "high"), (12, "new")]
+
+
+def test_what_others_wrote_is_not_taken_away_unasked(
+    ws: lakeward.Workspace, shop: psycopg.Connection, name: str, sync: Sync, rows: Rows
+) -> None:
+    shop.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, note text)")
+    shop.execute(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b')")
+    dataset = ws.dataset(sync(name).written.dataset)
+    dataset.write([{"id": 2, "note": "ours"}, {"id": 3, "note": "ours"}], mode="upsert")
+    shop.execute(f"INSERT INTO {name} VALUES (4, 'd')")
+    with pytest.raises(ConflictError, match=r"changed by ingest\.api at version 2, since its last full sync"):
+        sync(name)
+    assert dataset.version == 2
+    assert sync(name, "incremental").written.rows_added == 1
+    with pytest.raises(ConflictError, match=r"changed by ingest\.api at version 2"):
+        sync(name)
+    sync(name, "append")
+    [written] = ws.sources.sync(SyncRequest(SOURCE, [name], overwrite=True))
+    assert (written.written.rows_updated, written.written.rows_deleted) == (1, 1)
+    assert sorted(rows(name)) == [(1, "a"), (2, "b"), (4, "d")]
+    assert not sync(name).written.committed

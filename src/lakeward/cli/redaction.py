@@ -8,6 +8,8 @@ from urllib.parse import quote, unquote
 
 MASK = "***"
 _USERINFO = re.compile(r"(?<=://)[^\s/@:]*:(?P<password>.*)@(?=[^@]*$)")
+_IN_TEXT = re.compile(r"(?<=://)[^\s/@]*:[^\s@]*(?=@)")
+"""A user and password in a URL, wherever a text has one."""
 _SHORTEST = 3
 """A shorter secret is masked where it stands in a URL only: masking every `a` would hide the message."""
 
@@ -41,7 +43,8 @@ class Redactor:
     def add_url(self, url: str) -> None:
         """Know the password of a URL, also where it holds characters that should have been encoded."""
         found = _USERINFO.search(url.partition("?")[0])
-        if found is not None:
+        # One that stands elsewhere in the URL as well, as `postgres` often does, is masked in URLs only.
+        if found is not None and found["password"] not in url.replace(f":{found['password']}@", "@", 1):
             self.add(found["password"])
         for parameter in re.findall(r"[?&](?:password|sslpassword)=([^&]*)", url):
             self.add(parameter)
@@ -55,6 +58,7 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Return the text with every known secret masked."""
+        text = _IN_TEXT.sub(MASK, text)
         for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, MASK)
         return text

@@ -265,8 +265,13 @@ class Database:
         """Return a driver's text without what is secret of the URL, in whatever form it is written."""
         secrets = [self._url.password, *(self._url.query.get(name) for name in _SECRET_OPTIONS)]
         forms = {form for each in secrets if each for form in _written_forms(str(each))}
+        text = _USERINFO.sub("***", text)
+        # One that is as short as a syllable, or is the user's name as well, would only garble the text, and be guessed
+        # from what is masked in it.
+        public = " ".join(filter(None, (*_PUBLIC, self._url.username, self._url.host, self._url.database)))
         for form in sorted(forms, key=len, reverse=True):
-            text = text.replace(form, "***")
+            if len(form) >= _SHORTEST and form not in public:
+                text = text.replace(form, "***")
         return text
 
     def __repr__(self) -> str:
@@ -282,6 +287,11 @@ class Database:
 
 
 _SECRET_OPTIONS = ("password", "sslpassword")
+_USERINFO = re.compile(r"(?<=://)[^\s/@]*:[^\s@]*(?=@)")
+"""A user and password in a URL, wherever a text has one."""
+_SHORTEST = 3
+_PUBLIC = ("postgresql", "password", "connection", "authentication", "server")
+"""What drivers say anyway."""
 
 _QUIET_SECONDS = 30.0
 """A connection that was idle for longer is asked whether its server is still there: a network may have forgotten it."""

@@ -112,6 +112,12 @@ class SourceTables:
         rows = self._database.fetch(QUERIES["written_since"], {"dataset_id": dataset_id, "version": version})
         return (int(rows[0]["version"]), str(rows[0]["writer"])) if rows else None
 
+    def written_by_others(self, dataset_id: int, writers: Sequence[str], whole: str) -> tuple[int, str] | None:
+        """Return version and writer of the newest write by none of `writers` since `whole` wrote; None: none."""
+        asked = {"dataset_id": dataset_id, "writers": list(writers), "whole": whole}
+        rows = self._database.fetch(QUERIES["written_by_others"], asked)
+        return (int(rows[0]["version"]), str(rows[0]["writer"])) if rows else None
+
     def files(self, dataset_id: int) -> dict[str, FileRead]:
         """Return the files whose rows a dataset has, by their paths."""
         rows = self._database.fetch(QUERIES["files"], {"dataset_id": dataset_id})

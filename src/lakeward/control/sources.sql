@@ -26,5 +26,14 @@ WHERE dataset_id = :dataset_id AND version > :version AND status = 'committed' A
   AND rows_added + rows_updated + rows_deleted > 0
 ORDER BY version DESC LIMIT 1;
 
+-- name: written_by_others
+-- The newest write that changed rows and is by none of some writers, since the newest one of one of them.
+SELECT version, writer FROM lakeward.dataset_transactions
+WHERE dataset_id = :dataset_id AND status = 'committed' AND kind = 'write' AND writer <> ALL (:writers)
+  AND rows_added + rows_updated + rows_deleted > 0
+  AND version > (SELECT coalesce(max(version), 0) FROM lakeward.dataset_transactions
+                 WHERE dataset_id = :dataset_id AND status = 'committed' AND kind = 'write' AND writer = :whole)
+ORDER BY version DESC LIMIT 1;
+
 -- name: files
 SELECT path, size, state, hash FROM lakeward.source_files WHERE dataset_id = :dataset_id;

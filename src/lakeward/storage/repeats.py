@@ -82,7 +82,8 @@ class Repeats:
         with self._duck.session() as connection:
             rows = digest_batches(schema, output.rows(), connection=connection)
         if (rows.count, rows.high, rows.low) != first.rows:
-            raise _reused(output, f"a request with other rows: {first.rows[0]:,}, and these are {rows.count:,}", found)
+            many = f"{first.rows[0]:,}, not {rows.count:,}" if first.rows[0] != rows.count else "as many, other values"
+            raise _reused(output, f"a request with other rows: {many}", found)
         return WriteResult.recalled(first.result, output.dataset.name)
 
 

@@ -33,6 +33,7 @@ class SyncRequest:
         allow_empty: lets a table without rows empty its dataset.
         cursor: a column whose values grow, by which new rows are found instead of by the source's own way.
         lag: how much a row's value may lie behind when it becomes visible; see `Cursor`.
+        overwrite: lets `full` take away what other writers have changed since the last sync.
         run: a name. Each table is synced for itself, with a moment and a version of its own, and one that a run of
             this name has done is left alone; None: all tables are of one moment, and visible together.
     """
@@ -49,6 +50,7 @@ class SyncRequest:
     cursor: str | None = None
     lag: str | None = None
     run: str | None = None
+    overwrite: bool = False
 
 
 @dataclass(frozen=True)

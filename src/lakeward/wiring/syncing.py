@@ -27,7 +27,7 @@ from lakeward.wiring.actor import actor
 from lakeward.wiring.counted_batches import CountedBatches, Progress
 from lakeward.wiring.moment import Moment
 from lakeward.wiring.sources import Sources
-from lakeward.wiring.sync_modes import sync_mode
+from lakeward.wiring.sync_modes import MODES, sync_mode
 from lakeward.wiring.sync_plan import SyncRequest, TablePlan, check_fed, choose_tables, dataset_names, plan_table
 
 
@@ -258,6 +258,8 @@ class _TableSync:
         # A full sync reads everything anyway; but what others go on from must be of this table.
         files = tuple(read.files())
         alone = (not plan.mode.whole or not read.follows) and (bool(files) or read.position != self._after)
+        # That others' rows were looked at is told by a version, also where they were the table's.
+        alone = alone or self._request.overwrite
         return Fed(plan.source, plan.table.full_name, read.position, alone, plan.mode.whole, (*read.touched, *files))
 
     def _seen(self) -> dict[str, FileRead]:
@@ -275,6 +277,26 @@ class _TableSync:
             )
         feed = self._tables.feed(self.record.id)
         check_fed(self.record.name, transaction.parent_version, feed, plan.source, plan.table.full_name)
+        if plan.mode.whole and not self._request.overwrite:
+            self._check_unwritten(transaction)
+
+    def _check_unwritten(self, transaction: OpenTransaction) -> None:
+        """Refuse to take away what somebody else has written."""
+        written = self._tables.written_by_others(
+            self.record.id, [mode.writer for mode in MODES.values()], self._plan.mode.writer
+        )
+        if written is not None:
+            version, writer = written
+            raise ConflictError(
+                f"dataset {self.record.name} was changed by {writer} at version {version}, since its last full sync: "
+                f"another one would take that away",
+                safe=f"the dataset is unchanged at version {transaction.parent_version}",
+                next_step="add --overwrite, so that it becomes what the table is; or sync into another schema: "
+                "--into catalog.schema",
+                dataset=self.record.name,
+                version=version,
+                writer=writer,
+            )
 
     def _rows(self) -> pa.RecordBatchReader:
         plan = self._plan

@@ -324,3 +324,14 @@ def test_the_url_of_a_socket_can_be_used_as_it_is_shown() -> None:
 def test_the_shown_url_of_the_embedded_server_leads_to_it(postgres: EmbeddedPostgres) -> None:
     with Database(Database(postgres.url).display_url) as database:
         assert database.fetch(sqlalchemy.text("select 1 as one")) == [{"one": 1}]
+
+
+@pytest.mark.parametrize("password", ["postgres", "p", "shop", "db"])
+def test_s02_a_password_that_is_a_word_is_masked_in_urls_only(password: str) -> None:
+    """To mask it everywhere would garble the text, and tell it: what is masked of `***ql://`?"""
+    database = Database(f"postgresql://postgres:{password}@db.example/shop")
+    said = (
+        f"connection to db.example failed: no such database shop; given was postgresql://postgres:{password}@db.example"
+    )
+    assert database.redacted(said) == said.replace(f"postgres:{password}@", "***@")
+    assert database.redacted("user postgres, port 5432") == "user postgres, port 5432"

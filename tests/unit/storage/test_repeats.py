@@ -97,8 +97,8 @@ def test_what_fails_is_not_remembered(make: Make) -> None:
 @pytest.mark.parametrize(
     ("rows", "mode", "says"),
     [
-        ([{"id": 1, "note": "A"}, ROWS[1]], "append", "stands for a request with other rows: 2, and these are 2"),
-        (ROWS[:1], "append", "stands for a request with other rows: 2, and these are 1"),
+        ([{"id": 1, "note": "A"}, ROWS[1]], "append", "stands for a request with other rows: as many, other values"),
+        (ROWS[:1], "append", "stands for a request with other rows: 2, not 1"),
         ([*ROWS, *ROWS], "append", "other rows: 2, and these are 4"),
         ([], "append", "other rows: 2, and these are 0"),
         (ROWS, "upsert", "a request of ingest.api in mode append, and this is one of ingest.api in mode upsert"),

@@ -62,6 +62,9 @@ RunOption = Annotated[
 EmptyOption = Annotated[
     bool, typer.Option("--allow-empty", help="Let a table that lost all its rows empty its dataset.")
 ]
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Let full take away what others have written to the dataset.")
+]
 
 
 def register(group: typer.Typer) -> None:
@@ -84,6 +87,7 @@ def sync(
     lag: LagOption = None,
     run: RunOption = None,
     allow_empty: EmptyOption = False,
+    overwrite: OverwriteOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Bring tables into datasets, all at once or none.
@@ -121,6 +125,7 @@ def sync(
         cursor=cursor,
         lag=lag,
         run=run,
+        overwrite=overwrite,
     )
     if dry_run:
         with session.workspace() as workspace:
