@@ -65,6 +65,34 @@ def test_a_reader_is_closed_when_its_client_goes_away(sent_before_it_goes: int) 
     anyio.run(run)
 
 
+def test_a_reader_is_closed_though_a_part_is_being_made_when_its_client_goes_away() -> None:
+    making, gone, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def parts() -> Iterator[bytes]:
+        try:
+            yield b"first"
+            making.set()
+            assert gone.wait(60)
+            time.sleep(0.1)
+            yield b"second"
+        finally:
+            closed.set()
+
+    async def run() -> None:
+        async def send(_: dict[str, Any]) -> None:
+            pass
+
+        async def receive() -> dict[str, Any]:
+            await anyio.to_thread.run_sync(making.wait)
+            gone.set()
+            return {"type": "http.disconnect"}
+
+        await RowStream(parts(), "text/csv", {})({"type": "http"}, receive, send)  # type: ignore[arg-type]
+        assert closed.is_set()
+
+    anyio.run(run)
+
+
 def test_the_reader_of_a_client_that_stops_in_the_middle_goes_too(
     workspace: lakeward.Workspace, client: httpx.Client, orders: Make
 ) -> None:

@@ -47,7 +47,8 @@ class RowStream(StreamingResponse):
 
     async def _ahead(self) -> AsyncIterator[Part]:
         self._following = self._next()
-        while (part := await self._following) is not None:
+        # Whoever stops waiting does not stop the thread that makes the part, and so not what waits for its end.
+        while (part := await asyncio.shield(self._following)) is not None:
             self._following = self._next()
             yield part
 
