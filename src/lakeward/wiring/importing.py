@@ -302,13 +302,17 @@ class Importing:
             return profile.rows, as_text(profile.columns, request.text, files)
         types = {column.name: str(column.type) for column in Schema.declare(request.columns).columns}
         types = dict(as_text(types, request.text, files))
-        if request.on_error != QUARANTINE:
-            reader = files.read(types)
-        else:
-            reader = Apart(partial(files.read, types, None), request.dataset, limit, self._scratch).good_rows()
-        counted = CountedBatches(reader, f"checking {files}", None, progress)
-        for _ in counted:
-            pass
+        try:
+            if request.on_error != QUARANTINE:
+                reader = files.read(types)
+            else:
+                reader = Apart(partial(files.read, types, None), request.dataset, limit, self._scratch).good_rows()
+            counted = CountedBatches(reader, f"checking {files}", None, progress)
+            for _ in counted:
+                pass
+        except ColumnMismatch as error:
+            error.next_step = "declare every column of the files, or none: --text NAME lets a single one be text"
+            raise
         return counted.rows, types
 
     def _existing(self, request: ImportRequest, existing: DatasetRecord) -> Declaration:
