@@ -83,7 +83,7 @@ class BuildAudit:
         refused: list[Guarded] = []
         for each in self._guarded:
             _refuse_nothing_left(each)
-            each.results = judged(each, rows, self.engine, self.results, _title(self.pipeline))
+            each.results = judged(each, rows, self.engine, self.results, _title(self.pipeline), self.pipeline)
             self.results.keep(each.output.dataset.id, each.version, each.results)
             refused += [each] if any(result.refused for result in each.results) else []
         if refused:
@@ -91,7 +91,12 @@ class BuildAudit:
 
 
 def judged(
-    guarded: Guarded, rows: JudgedRows, engine: Engine, results: ExpectationResults, title: str
+    guarded: Guarded,
+    rows: JudgedRows,
+    engine: Engine,
+    results: ExpectationResults,
+    title: str,
+    pipeline: str | None,
 ) -> list[ExpectationResult]:
     """Judge one output.
 
@@ -101,6 +106,7 @@ def judged(
         engine: computes.
         results: what was found in versions before.
         title: what is written, for errors.
+        pipeline: the one that is built, if any.
 
     Raises:
         ComputeError: what is expected can't be computed.
@@ -115,7 +121,7 @@ def judged(
             safe=safe([guarded]),
             next_step=error.next_step,
         )
-        named.fields.update(error.fields, dataset=name)
+        named.fields.update(error.fields, pipeline=pipeline, dataset=name)
         raise named from error
 
 

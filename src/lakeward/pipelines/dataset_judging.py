@@ -133,7 +133,7 @@ class DatasetJudgement:
         # Where nothing is written, the version stays that was judged when it was.
         for each in guarded:
             if each.expected.expectations and each.prepared is not None:
-                each.results = judged(each, rows, judging.engine, judging.results, title)
+                each.results = judged(each, rows, judging.engine, judging.results, title, self._pipeline)
                 judging.results.keep_behind(each.output.dataset.id, each.version, each.results)
         refused = [each for each in guarded if any(result.refused for result in each.results)]
         if refused:
