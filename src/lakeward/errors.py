@@ -37,6 +37,7 @@
     │   ├── ParityMismatch                 exit 4   the two arms differ
     │   ├── CatalogError                            the Iceberg catalog refused or did not answer
     │   └── StorageFull                             no space left where data or metadata goes
+    ├── Forbidden                                   who asks for it may not have it
     ├── Stopped                                     the work was stopped from outside
     └── ControlError                       exit 1
         ├── DatabaseUnavailable                     Postgres can't be reached
@@ -294,6 +295,10 @@ class CatalogError(StorageError):
 
 class StorageFull(StorageError):
     """No space left where data or metadata goes."""
+
+
+class Forbidden(LakewardError):
+    """Who asks for it has not the role that it takes."""
 
 
 class Stopped(LakewardError):
