@@ -12,6 +12,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from lakeward.errors import ColumnMismatch, SourceFileError
+from lakeward.sources.kept_rows import KeptRows
 from lakeward.sources.rejects import Rejects
 from lakeward.sources.source_file import SourceFile, source_file
 from lakeward.types.schema import name_key
@@ -54,6 +55,8 @@ class FileFormat(ABC):
         self.file = source_file(file)
         self.text: Collection[str] = ()
         """Columns that are text by choice, whatever their values are: a scan refuses none, and proposes `string`."""
+        self.kept: KeptRows | None = None
+        """Is given the rows by a scan that converts them anyway; other scans leave it alone."""
 
     @abstractmethod
     def scan(self, before: FileProfile | None = None, rejects: Rejects | None = None) -> FileProfile:

@@ -6,7 +6,7 @@ be the same afterwards, and when it is read again: a file that somebody writes m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow as pa
 from lakeward.errors import LakewardError, SourceFileError, UsageError
 from lakeward.sources.file_format import FileFormat, FileProfile
 from lakeward.sources.file_formats import checked_options, format_for, format_named
+from lakeward.sources.kept_rows import KeptRows
 from lakeward.sources.rejects import Rejects
 from lakeward.sources.source_file import FileState, SourceFile, source_file
 from lakeward.types.logical import parse_type
@@ -23,6 +24,8 @@ from lakeward.types.table import arrow_type
 
 Told = Callable[[SourceFile], None]
 """Is told which file comes next."""
+
+Batches = Iterable[pa.RecordBatch]
 
 RejectsOf = Callable[[SourceFile], Rejects]
 """Returns what is told the records of a file that can't be taken."""
@@ -56,21 +59,27 @@ class FileSet:
         self._text = text
         self.states: dict[SourceFile, FileState] = {}
         """Those of the files that were scanned, when they were."""
+        self._kept: KeptRows | None = None
 
     def __str__(self) -> str:
         return str(self.files[0]) if len(self.files) == 1 else f"{len(self.files):,} files"
 
-    def scan(self, told: Told | None = None, rejects: RejectsOf | None = None) -> FileProfile:
+    def scan(
+        self, told: Told | None = None, rejects: RejectsOf | None = None, keep_in: Path | None = None
+    ) -> FileProfile:
         """Read all files from end to end in bounded memory, and propose a type for each column.
 
         Args:
             told: is told which file comes next.
             rejects: returns what is told the records of a file that can't be read; None: the first ends the scan.
+            keep_in: where rows may be kept for the next read, until `close`; None: nowhere.
 
         Raises:
             SourceFileError: a file is not what it claims to be, or was changed meanwhile.
             ColumnMismatch: a file has other columns than those before it.
         """
+        if keep_in is not None and rejects is None:
+            self._kept = KeptRows(keep_in)
         if len(self.files) == 1:
             return self._scan(self.files[0], None, told, rejects)
         profile = FileProfile({}, 0)
@@ -100,10 +109,10 @@ class FileSet:
             SourceFileError: a file is not what it claims to be, or was changed since it was scanned. While the batches
                 are read, also: a value is not of its type, with file, line and column.
         """
-        readers: list[tuple[SourceFile, FileState, pa.RecordBatchReader]] = []
+        readers: list[tuple[SourceFile, FileState, Batches]] = []
         for file in self.files:
             with steady(file, self.states.get(file)) as state:
-                readers.append((file, state, self.opened(file).read(types, rejects(file) if rejects else None)))
+                readers.append((file, state, self._reader(file, types, rejects)))
         schema = pa.schema([pa.field(name, arrow_type(parse_type(text))) for name, text in types.items()])
         return pa.RecordBatchReader.from_batches(schema, _batches(readers, told))
 
@@ -111,7 +120,17 @@ class FileSet:
         """Return one of the files in the format."""
         opened = self.format(file, self._options)
         opened.text = self._text
+        opened.kept = self._kept
         return opened
+
+    def close(self) -> None:
+        """Give up the rows that were kept; repeating it does nothing."""
+        if self._kept is not None:
+            self._kept.close()
+
+    def _reader(self, file: SourceFile, types: Mapping[str, str], rejects: RejectsOf | None) -> Batches:
+        kept = self._kept.rows_of(file, types) if self._kept is not None and rejects is None else None
+        return kept if kept is not None else self.opened(file).read(types, rejects(file) if rejects else None)
 
     def _scan(
         self, file: SourceFile, before: FileProfile | None, told: Told | None, rejects: RejectsOf | None
@@ -120,6 +139,8 @@ class FileSet:
             told(file)
         with steady(file) as state:
             self.states[file] = state
+            if self._kept is not None:
+                self._kept.begin(file)
             return self.opened(file).scan(before, rejects(file) if rejects else None)
 
 
@@ -187,9 +208,7 @@ def changed(file: SourceFile, what: str) -> SourceFileError:
     return SourceFileError(f"{file}: {what}", next_step="repeat when nobody writes it", path=str(file))
 
 
-def _batches(
-    readers: Sequence[tuple[SourceFile, FileState, pa.RecordBatchReader]], told: Told | None
-) -> Iterator[pa.RecordBatch]:
+def _batches(readers: Sequence[tuple[SourceFile, FileState, Batches]], told: Told | None) -> Iterator[pa.RecordBatch]:
     for file, known, reader in readers:
         if told is not None:
             told(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -234,6 +235,10 @@ class Importing:
             SourceFileError, DataError: a value is refused; the dataset is unchanged.
             ConflictError: somebody else holds the dataset.
         """
+        with closing(plan.files):
+            return self._imported(plan, actor, progress)
+
+    def _imported(self, plan: ImportPlan, actor: str, progress: Progress | None) -> ImportResult:
         request = plan.request
         taken = verb_named(request.mode).input_schema(plan.declaration.schema)
         types = {column.name: str(column.type) for column in taken.columns}
@@ -293,7 +298,7 @@ class Importing:
                 progress(f"reading {file.name} from end to end", 0, None)
 
         if not request.columns and request.on_error != QUARANTINE:
-            profile = files.scan(told)
+            profile = files.scan(told, keep_in=self._scratch)
             return profile.rows, as_text(profile.columns, request.text, files)
         if not request.columns:
             found = Tally(request.dataset, limit)

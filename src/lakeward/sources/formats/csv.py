@@ -93,15 +93,13 @@ class CsvFile(FileFormat):
                 inferred = before.found
             rows = 0
             for block in records.blocks():
-                # Of a column that has to be text, nothing more is to be found.
-                open_ = [
-                    position
-                    for position, name in enumerate(records.names)
-                    if name not in self.text and not inferred[name].settled
-                ]
-                block, texts = records.taken(block, open_)
-                for position, values in zip(open_, texts, strict=True):
-                    inferred[records.names[position]].add(values)
+                if self.kept is None or self.kept.full:
+                    block = self._looked_at(records, block, inferred)
+                else:
+                    block, texts = records.taken(block)
+                    named = zip(records.names, texts, strict=True)
+                    typed = {name: _typed(inferred[name], values, name in self.text) for name, values in named}
+                    self.kept.add(pa.RecordBatch.from_pydict(typed))
                 rows += block.rows
             columns = {name: inference.type_text for name, inference in inferred.items()}
             profile = CsvProfile(columns, rows + (before.rows if before else 0), found=inferred, lines=records.lines)
@@ -130,6 +128,19 @@ class CsvFile(FileFormat):
         self._scanned.check_state()
         schema = pa.schema([pa.field(name, arrow_type(type_)) for name, type_ in logical.items()])
         return pa.RecordBatchReader.from_batches(schema, self._batches(logical, schema, rejects))
+
+    def _looked_at(self, records: RecordReader, block: Block, inferred: Mapping[str, TypeInference]) -> Block:
+        """Take a block's values into account, and return it without the records that are left out."""
+        # Of a column that has to be text, nothing more is to be found.
+        open_ = [
+            position
+            for position, name in enumerate(records.names)
+            if name not in self.text and not inferred[name].settled
+        ]
+        block, texts = records.taken(block, open_)
+        for position, values in zip(open_, texts, strict=True):
+            inferred[records.names[position]].add(values)
+        return block
 
     def _batches(
         self, types: Mapping[str, LogicalType], schema: pa.Schema, rejects: Rejects | None
@@ -185,6 +196,10 @@ class CsvFile(FileFormat):
             column=name,
             value=error.value,
         )
+
+
+def _typed(inference: TypeInference, values: pa.Array, as_text: bool) -> pa.Array:
+    return values if as_text else inference.add_typed(values)
 
 
 def _unfit(texts: pa.Array, type_: LogicalType) -> dict[int, str]:

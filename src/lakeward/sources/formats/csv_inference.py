@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakeward.sources.formats.text_bytes import sizes, surely_none, surely_only
-from lakeward.sources.formats.text_values import refusal
+from lakeward.sources.formats.text_values import parse_text, parsed
 from lakeward.types.logical import MAX_DECIMAL_PRECISION, parse_type
+from lakeward.types.table import arrow_type
 
 _DIGITS = r"^(0|-?[1-9][0-9]{0,37})$"
 _NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -110,6 +111,24 @@ class TypeInference:
         if not self.settled:
             self._kind = merge(self._kind, classify(values, self._kind))
 
+    def add_typed(self, values: pa.Array) -> pa.Array:
+        """Take the next text values into account, and return them as the type that holds all so far.
+
+        Returns:
+            An array of type null, if there was no value yet.
+        """
+        found = _classified(values, self._kind) if not self.settled else _Found("string", values)
+        self._kind = merge(self._kind, found.kind)
+        if self._kind is None:
+            return pa.nulls(len(values))
+        if (
+            found.typed is not None
+            and not values.null_count
+            and found.typed.type == arrow_type(parse_type(self.type_text))
+        ):
+            return found.typed
+        return parse_text(values, self.type_text)
+
 
 def merge(left: Kind | None, right: Kind | None) -> Kind | None:
     """Return the kind that holds the values of both; `None` is the kind of no values."""
@@ -127,11 +146,23 @@ def classify(values: pa.Array, expected: Kind | None = None) -> Kind | None:
         values: texts.
         expected: what is known of those before, which saves time.
     """
+    return _classified(values, expected).kind
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The kind of some values; and these as values of a type, where finding it has made them."""
+
+    kind: Kind | None
+    typed: pa.Array | None = None
+
+
+def _classified(values: pa.Array, expected: Kind | None) -> _Found:
     values = values.drop_null()
     if not len(values):
-        return None
-    if isinstance(expected, str) and expected in _CHECKS and _CHECKS[expected](values):
-        return expected
+        return _Found(None)
+    if isinstance(expected, str) and expected in _CHECKS and (typed := _CHECKS[expected](values)) is not None:
+        return _Found(expected, typed)
     # What a few are not, all are not.
     few = values[:_FEW]
     if _all_match(few, _NUMBER):
@@ -141,38 +172,35 @@ def classify(values: pa.Array, expected: Kind | None = None) -> Kind | None:
         if numbers is not None:
             return numbers
     for kind, check in _CHECKS.items():
-        if check(few) and check(values):
-            return kind
-    return "string"
+        if check(few) is not None and (typed := check(values)) is not None:
+            return _Found(kind, typed)
+    return _Found("string", values)
 
 
-def _whole_numbers(values: pa.Array) -> Numbers | None:
-    if (largest := _largest_long(values)) is not None:
-        digits = len(str(largest))
-        return Numbers(digits, None, True, digits <= _EXACT_DOUBLE_DIGITS, floating=False)
+def _whole_numbers(values: pa.Array) -> _Found | None:
+    if (longs := _longs(values)) is not None:
+        found = pc.min_max(longs)
+        digits = len(str(max(-found["min"].as_py(), found["max"].as_py())))
+        return _Found(Numbers(digits, None, True, digits <= _EXACT_DOUBLE_DIGITS, floating=False), longs)
     if not _all_match(values, _DIGITS):
         return None
     digits = pc.max(pc.utf8_length(pc.utf8_ltrim(values, "-"))).as_py()
-    as_long = digits <= _LONG_DIGITS or _parses(values, "long")
-    return Numbers(digits, None, as_long, digits <= _EXACT_DOUBLE_DIGITS, floating=False)
+    as_long = digits <= _LONG_DIGITS or parsed(values, parse_type("long")) is not None
+    return _Found(Numbers(digits, None, as_long, digits <= _EXACT_DOUBLE_DIGITS, floating=False))
 
 
-def _largest_long(values: pa.Array) -> int | None:
-    """Return the largest amount of values that are all longs, written as longs are; None: one may not be."""
+def _longs(values: pa.Array) -> pa.Array | None:
+    """Return values that are all longs, written as longs are; None: one may not be."""
     if not surely_only(values, b"0123456789-"):
         return None
     try:
         numbers = values.cast(pa.int64())
     except pa.ArrowInvalid:
         return None
-    if not numbers.cast(values.type).equals(values):
-        return None
-    found = pc.min_max(numbers)
-    smallest, largest = int(found["min"].as_py()), int(found["max"].as_py())
-    return max(-smallest, largest)
+    return numbers if numbers.cast(values.type).equals(values) else None
 
 
-def _numbers(values: pa.Array, inexact: bool) -> Numbers | None:
+def _numbers(values: pa.Array, inexact: bool) -> _Found | None:
     """Return what is known of values that are all numbers; None: one is not.
 
     Args:
@@ -180,7 +208,8 @@ def _numbers(values: pa.Array, inexact: bool) -> Numbers | None:
         inexact: it is known of others that not all are doubles, so that nothing hangs on these.
     """
     any_floating = False
-    if not _are_plain(values):
+    doubles = _plain(values)
+    if doubles is None:
         if not _all_match(values, _NUMBER):
             return None
         floating = pc.match_substring_regex(values, _FLOATING)
@@ -192,27 +221,24 @@ def _numbers(values: pa.Array, inexact: bool) -> Numbers | None:
     length = pc.binary_length(plain)
     whole = pc.if_else(pc.less(point, 0), length, point)
     behind = pc.if_else(pc.less(point, 0), None, pc.subtract(pc.subtract(length, point), 1))
-    return Numbers(
-        pc.max(whole).as_py() or 0,
-        pc.max(behind).as_py(),
-        as_long=False,
-        as_double=not inexact and _is_double(values),
-        floating=any_floating,
-    )
+    scale = pc.max(behind).as_py()
+    as_double = not inexact and _is_double(values)
+    kind = Numbers(pc.max(whole).as_py() or 0, scale, as_long=False, as_double=as_double, floating=any_floating)
+    return _Found(kind, doubles if as_double and kind.type_text == "double" else None)
 
 
-def _are_plain(values: pa.Array) -> bool:
-    """Tell whether all are numbers, none with an exponent or between minus one and zero; False: one may not be."""
+def _plain(values: pa.Array) -> pa.Array | None:
+    """Return the doubles of plain numbers, none with an exponent or between minus one and zero; None: one may be."""
     if not surely_only(values, b"0123456789.-"):
-        return False
+        return None
     if not surely_none(values, b"-") and (_any_starts(values, "-0") or _any_starts(values, "-.")):
-        return False
+        return None
     try:
-        values.cast(pa.float64())
+        doubles = values.cast(pa.float64())
     except pa.ArrowInvalid:
-        return False
+        return None
     zero = values.filter(pc.starts_with(values, "0"))
-    return not pc.any(pc.match_substring_regex(zero, "^0[0-9]"), min_count=0).as_py()
+    return None if pc.any(pc.match_substring_regex(zero, "^0[0-9]"), min_count=0).as_py() else doubles
 
 
 def _any_starts(values: pa.Array, start: str) -> bool:
@@ -223,12 +249,9 @@ def _all_match(values: pa.Array, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(values, pattern)).as_py())
 
 
-def _parses(values: pa.Array, kind: str) -> bool:
-    return refusal(values, parse_type(kind)) is None
-
-
-def _is_boolean(values: pa.Array) -> bool:
-    return bool(pc.all(pc.is_in(values, pa.array(["true", "false"]))).as_py())
+def _booleans(values: pa.Array) -> pa.Array | None:
+    all_are = pc.all(pc.is_in(values, pa.array(["true", "false"]))).as_py()
+    return values.cast(pa.bool_()) if all_are else None
 
 
 def _is_double(values: pa.Array) -> bool:
@@ -242,21 +265,23 @@ def _is_double(values: pa.Array) -> bool:
     whole = values.filter(
         pc.and_(pc.greater(length, _EXACT_DOUBLE_DIGITS), pc.equal(pc.find_substring(values, "."), -1))
     )
-    return not pc.any(pc.match_substring_regex(whole, _LONG_WHOLE_NUMBER), min_count=0).as_py() and _parses(
-        values, "double"
-    )
+    if pc.any(pc.match_substring_regex(whole, _LONG_WHOLE_NUMBER), min_count=0).as_py():
+        return False
+    return parsed(values, parse_type("double")) is not None
 
 
-def _is_instant(values: pa.Array, kind: str, pattern: str, shortest: int) -> bool:
+def _instants(values: pa.Array, kind: str, pattern: str, shortest: int) -> pa.Array | None:
     # Of shorter texts some are instants for the parser that are none here: those without minutes.
-    return (sizes(values)[0] >= shortest or _all_match(values, pattern)) and _parses(values, kind)
+    if sizes(values)[0] < shortest and not _all_match(values, pattern):
+        return None
+    return parsed(values, parse_type(kind))
 
 
-_CHECKS: dict[str, Callable[[pa.Array], bool]] = {
-    "boolean": _is_boolean,
-    "date": lambda values: _parses(values, "date"),
-    "timestamp": lambda values: _is_instant(values, "timestamp", _INSTANT + "$", len("2024-02-29 10:11")),
-    "timestamptz": lambda values: _is_instant(
+_CHECKS: dict[str, Callable[[pa.Array], pa.Array | None]] = {
+    "boolean": _booleans,
+    "date": lambda values: parsed(values, parse_type("date")),
+    "timestamp": lambda values: _instants(values, "timestamp", _INSTANT + "$", len("2024-02-29 10:11")),
+    "timestamptz": lambda values: _instants(
         values, "timestamptz", _INSTANT + _ZONE + "$", len("2024-02-29 10+01:00") + 1
     ),
 }

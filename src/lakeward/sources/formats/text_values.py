@@ -82,6 +82,14 @@ def refusal(values: pa.Array, type_: LogicalType) -> str | None:
     return None if reason is None else f"is not a {type_}{reason}"
 
 
+def parsed(values: pa.Array, type_: LogicalType) -> pa.Array | None:
+    """Return the text values as values of the type, as `parse_text` does; None: one is not of it."""
+    try:
+        return _parser(type_)(values)
+    except (pa.ArrowInvalid, _Refused):
+        return None
+
+
 def has_text_form(type_: LogicalType) -> bool:
     """Tell whether a CSV file can hold the type."""
     return type_.kind not in ("list", "struct")
