@@ -9,7 +9,8 @@ import re
 from pathlib import Path
 from typing import cast
 
-from lakeward.server.app import PREFIX, create_app
+from lakeward.server.app import create_app
+from lakeward.server.routing import PREFIX
 from lakeward.wiring.workspace import Workspace
 
 PAGE = Path(__file__).with_name("http.md")

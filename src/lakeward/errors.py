@@ -23,6 +23,7 @@
     │   ├── ModelRefused                   exit 2   a model file is not what may be loaded, or not as declared
     │   ├── ComputeError                            the query failed while it ran
     │   │   └── TimeLimitExceeded                   it computed for longer than it may, and was ended
+    │   ├── ResultTooLarge                          it has more rows than may be asked for
     │   ├── NotIncremental                          a delta was required, and everything would be computed
     │   └── ExpectationFailed              exit 5   the audit refused the prepared version
     ├── SourceError                        exit 1   a source outside the workspace can't be read
@@ -37,6 +38,7 @@
     │   ├── ParityMismatch                 exit 4   the two arms differ
     │   ├── CatalogError                            the Iceberg catalog refused or did not answer
     │   └── StorageFull                             no space left where data or metadata goes
+    ├── Busy                                        as much runs as may at a time: ask again
     ├── Forbidden                                   who asks for it may not have it
     ├── Stopped                                     the work was stopped from outside
     └── ControlError                       exit 1
@@ -235,6 +237,10 @@ class TimeLimitExceeded(ComputeError):
     """A query, filter or model computed for longer than it may, and was ended. Fields: `limit_seconds`, `setting`."""
 
 
+class ResultTooLarge(PipelineError):
+    """A query's result has more rows than may be asked for at once. Fields: `limit`."""
+
+
 class NotIncremental(PipelineError):
     """A delta build was required, and is not possible. Fields: `pipeline`, `dataset`, `reason`."""
 
@@ -295,6 +301,10 @@ class CatalogError(StorageError):
 
 class StorageFull(StorageError):
     """No space left where data or metadata goes."""
+
+
+class Busy(LakewardError):
+    """As much is under way as may be at a time; the same may be asked again in a moment."""
 
 
 class Forbidden(LakewardError):

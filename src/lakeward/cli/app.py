@@ -32,6 +32,7 @@ from lakeward.cli.commands import (
     schema,
     serve,
     source,
+    sql,
     status,
     verify,
 )
@@ -77,6 +78,7 @@ for _module in (
     apply,
     build,
     run,
+    sql,
     verify,
     flags,
     flip,

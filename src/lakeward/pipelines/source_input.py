@@ -17,7 +17,9 @@ from lakeward.storage.requests import ReadRequest
 READER = "pipelines.source"
 
 
-def source_inputs(storage: Storage, read: Mapping[str, tuple[DatasetRecord, Window]]) -> dict[str, Input]:
+def source_inputs(
+    storage: Storage, read: Mapping[str, tuple[DatasetRecord, Window]], reader: str = READER
+) -> dict[str, Input]:
     """Return the inputs of queries that read the versions of windows, by the names of their nodes.
 
     Storage is asked about all of them at once, when it is asked about the first one.
@@ -25,15 +27,16 @@ def source_inputs(storage: Storage, read: Mapping[str, tuple[DatasetRecord, Wind
     Args:
         storage: the door to the rows.
         read: the sources, and the versions of each that are read: after `low`, up to `high`.
+        reader: as which the rows are read.
     """
 
     def opened(dataset: DatasetRecord, window: Window, columns: Sequence[str]) -> pa.RecordBatchReader:
-        return storage.read(dataset, _request(columns, window), reader=READER)
+        return storage.read(dataset, _request(columns, window), reader=reader)
 
     @cache
     def places() -> dict[str, InPlace | None]:
         reads = [(dataset, _request(dataset.schema.names, window)) for dataset, window in read.values()]
-        return dict(zip(read, storage.in_place(reads, reader=READER), strict=True))
+        return dict(zip(read, storage.in_place(reads, reader=reader), strict=True))
 
     return {
         name: Input(dataset.schema, partial(opened, dataset, window), lambda name=name: places()[name])  # type: ignore[misc]

@@ -8,13 +8,12 @@ from pathlib import Path
 from fastapi import FastAPI
 
 import lakeward
+from lakeward.server.found_routes import include_all
 from lakeward.server.perimeter import LOOPBACK, Perimeter
 from lakeward.server.problems import register
 from lakeward.server.rooms import Rooms
-from lakeward.server.routes import datasets, health
+from lakeward.server.routing import PREFIX
 from lakeward.wiring.workspace import Workspace
-
-PREFIX = "/api/v1"
 
 
 def create_app(
@@ -45,7 +44,6 @@ def create_app(
     )
     app.state.rooms = Rooms(workspace, scratch, page_rows)
     register(app)
-    app.include_router(health.router)
-    app.include_router(datasets.router, prefix=PREFIX)
+    include_all(app)
     app.add_middleware(Perimeter, hosts=hosts, body_limit=body_limit)
     return app

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from lakeward.errors import (
+    Busy,
     ConflictError,
     DatabaseUnavailable,
     DataError,
@@ -50,6 +51,7 @@ STATUSES: tuple[tuple[type[LakewardError], HTTPStatus], ...] = (
     (PipelineError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (SourceError, HTTPStatus.BAD_GATEWAY),
     (DatabaseUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
+    (Busy, HTTPStatus.SERVICE_UNAVAILABLE),
     (StorageFull, HTTPStatus.INSUFFICIENT_STORAGE),
 )
 """The status of each kind of error: the first that fits. All others are a fault on our side."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -71,6 +72,12 @@ REPRESENTATIONS = {
     )
 }
 """Streams of all rows, by name."""
+
+STREAMS: dict[str, Any] = {
+    each.media_type.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}}
+    for each in REPRESENTATIONS.values()
+}
+"""What OpenAPI tells of them."""
 
 PAGE = "json"
 """The name of the other way: a page of rows, as JSON."""

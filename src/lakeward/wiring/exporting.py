@@ -80,6 +80,21 @@ class Exporting:
         return ExportResult(record.name, version, str(path), rows, path.stat().st_size)
 
 
+def write_file(rows: pa.RecordBatchReader, path: Path) -> int:
+    """Write rows to a file, which appears when it is complete, and return how many there were.
+
+    Args:
+        rows: what is written.
+        path: ends with one of `EXPORT_SUFFIXES`; a file that is there is replaced.
+
+    Raises:
+        SchemaError, ValueRefused: the format can't hold a type or value.
+    """
+    if path.suffix.lower() == ".csv":
+        return write_csv(rows, path, cast(CsvOptions, checked_options(CsvFile, {})))
+    return write_parquet(rows, path)
+
+
 def check_target(path: Path, overwrite: bool) -> None:
     """Refuse a target that can't be exported to.
 

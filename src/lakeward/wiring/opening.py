@@ -11,7 +11,6 @@ from pathlib import Path
 
 from lakeward.clock import Clock, Faults, Ids, NoFaults, RandomIds, SystemClock
 from lakeward.compute.engine import Engine
-from lakeward.compute.engines.duckdb import DuckDBEngine
 from lakeward.control.counters import Counters, Counting
 from lakeward.control.dataset_expectations import DatasetExpectations
 from lakeward.control.db import Database
@@ -64,6 +63,7 @@ from lakeward.storage.routing import Routing
 from lakeward.storage.settings import CompactionPolicy, StorageSettings
 from lakeward.storage.shadow import Sampler, Shadow
 from lakeward.storage.warehouse import Warehouse
+from lakeward.wiring.engines import ad_hoc, compute_engine
 from lakeward.wiring.expecting import Expecting
 from lakeward.wiring.flags import Flags
 from lakeward.wiring.follow_worker import FollowLimits, FollowRooms
@@ -72,7 +72,6 @@ from lakeward.wiring.parts import Parts
 from lakeward.wiring.places import expanded, prepared_home, scratch_below, warehouse_of
 from lakeward.wiring.settings import (
     SETTINGS_FILE,
-    ComputeSection,
     LedgerSection,
     LoadedSettings,
     Settings,
@@ -178,7 +177,6 @@ def _assemble(
 ) -> Workspace:
     settings = loaded.values
     home = prepared_home(settings)
-    warehouse = warehouse_of(settings, home)
     database = _database(settings, home, undo)
     migrate(database)
     tree, ledger = Tree(database), _ledger(settings.ledger, database)
@@ -186,7 +184,7 @@ def _assemble(
     counting = _counting(database, undo)
     metrics = counting.metrics
     scratch = scratch_below(home, undo)
-    storage_settings = _storage_settings(settings, warehouse, scratch)
+    storage_settings = _storage_settings(settings, warehouse_of(settings, home), scratch)
     duck = Duck(storage_settings)
     undo.callback(duck.close)
     made = MadeArms(ArmContext(database, ledger, storage_settings, duck, ids, faults), arms_by_name)
@@ -206,7 +204,7 @@ def _assemble(
     maintenance = _maintenance(settings, database, retention, recovery, replication, compaction, made, faults)
     purging = Purging(tree, Purges(database), retention, made, faults)
     flips = Flips(database, lease_seconds=settings.ledger.lease_seconds)
-    engine = _engine(settings.compute, scratch)
+    engine = compute_engine(settings.compute, scratch)
     models = Models(ModelTables(database), settings.models.time_limit_seconds)
     stages = partial(_stages, models, scratch)
     moving = Moving(ledger, slots, made, recovery.recover, faults, ids)
@@ -231,6 +229,7 @@ def _assemble(
         expecting=_expecting(tree, ledger, storage, engine, database),
         upkeep=upkeep,
         pipelines=pipelines,
+        queries=ad_hoc(settings, tree, ledger, storage, scratch),
         names=tree_rooms(tree, ledger, slots, recovery, pipelines, settings.retention.dropped_days, faults, ids),
         models=models,
         metrics=counting,
@@ -316,16 +315,6 @@ def _storage_settings(settings: Settings, warehouse: Warehouse, scratch: Path) -
         filter_seconds=settings.compute.time_limit_seconds,
         born_in_place=settings.iceberg.born_in_place,
         born_in_place_by_writer=settings.iceberg.born_in_place_by_writer,
-    )
-
-
-def _engine(wanted: ComputeSection, scratch: Path) -> DuckDBEngine:
-    return DuckDBEngine(
-        memory_limit=wanted.memory_limit,
-        threads=wanted.threads,
-        temp_directory=scratch,
-        temp_limit=wanted.temp_limit,
-        time_limit=wanted.time_limit_seconds,
     )
 
 

@@ -12,6 +12,7 @@ from lakeward.control.retention import Retention
 from lakeward.control.tree import Tree
 from lakeward.migration.moves.sweep import Sweep
 from lakeward.migration.stage import Rooms as FlipRooms
+from lakeward.pipelines.ad_hoc import AdHoc
 from lakeward.pipelines.models.registry import Models
 from lakeward.pipelines.service import Pipelines
 from lakeward.storage.adopting import Adopting
@@ -49,6 +50,7 @@ class Parts:
     expecting: Expecting
     upkeep: Upkeep
     pipelines: Pipelines
+    queries: AdHoc
     names: TreeRooms
     models: Models
     metrics: Counting

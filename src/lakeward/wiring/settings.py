@@ -126,6 +126,20 @@ class ComputeSection(_Section):
     )
 
 
+class SqlSection(_Section):
+    """Queries that people ask: `lakeward sql`, `POST /sql`."""
+
+    memory_limit: str = Field("512MB", pattern=_SIZE, description="what one query may use before it spills")
+    time_limit_seconds: float | None = Field(
+        60,
+        gt=0,
+        allow_inf_nan=False,
+        description="how long one may compute, waits for its reader not counted",
+    )
+    row_limit: int = Field(1_000_000, ge=1, description="how many rows a result may have")
+    at_a_time: int = Field(4, ge=1, le=64, description="how many queries run at a time; one more is refused")
+
+
 class ModelsSection(_Section):
     """How models and Python functions run."""
 
@@ -215,6 +229,7 @@ class Settings(_Section):
     iceberg: IcebergSection = IcebergSection()  # type: ignore[call-arg]
     compaction: CompactionSection = CompactionSection()  # type: ignore[call-arg]
     compute: ComputeSection = ComputeSection()  # type: ignore[call-arg]
+    sql: SqlSection = SqlSection()  # type: ignore[call-arg]
     models: ModelsSection = ModelsSection()  # type: ignore[call-arg]
     build: BuildSection = BuildSection()  # type: ignore[call-arg]
     sources: SourcesSection = SourcesSection()  # type: ignore[call-arg]

@@ -63,9 +63,9 @@ class Workspace(TreeOfNames):
         self._flips = parts.flips
         self.comparisons = Comparisons(parts.flips, actor)
         self.recovery = parts.recovery
-        self.retention = parts.retention
-        self.upkeep = parts.upkeep
+        self.retention, self.upkeep = parts.retention, parts.upkeep
         self.pipelines, self.sources = parts.pipelines, parts.sources
+        self.sql = parts.queries.sql
         self._models, self._metrics = parts.models, parts.metrics
         self._importing = Importing(parts.tree, parts.storage, parts.sources.allowed, parts.scratch)
         self._rooms = Rooms.of(parts)

@@ -90,7 +90,7 @@ READERS: Mapping[str, Reader] = _by_name(
         Reader("api.preview", "`Dataset.preview`"),
         Reader("api.changes", "`Dataset.changes`"),
         Reader("api.pin", "`Pin.read`"),
-        Reader("sql.editor", "queries of people (to come)"),
+        Reader("sql.editor", "`lakeward sql`, `Workspace.sql`"),
         Reader("dashboards.query", "queries of dashboards (to come)"),
         Reader("dlt.load", "rows that a load of dlt merges with, and its state"),
         Reader("export", "`lakeward dataset export`"),

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 import pyarrow as pa
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi import Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -26,9 +26,9 @@ from lakeward.server.documents import (
 )
 from lakeward.server.incoming import write_file
 from lakeward.server.pages import LARGEST, Cursor, page_of
-from lakeward.server.problems import Problem
-from lakeward.server.representations import PAGE, REPRESENTATIONS, Representation, chosen, coalesced
-from lakeward.server.rooms import Here, known_parameters
+from lakeward.server.representations import PAGE, REPRESENTATIONS, STREAMS, Representation, chosen, coalesced
+from lakeward.server.rooms import Here
+from lakeward.server.routing import NAME, Name, noun
 from lakeward.server.row_stream import RowStream
 from lakeward.storage.verbs import VERBS
 from lakeward.types.digest import EMPTY
@@ -36,11 +36,6 @@ from lakeward.wiring.dataset import Dataset
 
 Found = TypeVar("Found")
 
-NAME = r"/datasets/{name:path}"
-
-Name = Annotated[
-    str, Path(description="catalog.schema.dataset", examples=["main.sales.orders"], json_schema_extra={"minLength": 1})
-]
 Columns = Annotated[list[str] | None, Query(alias="column", description="which columns, in order; none: all")]
 Where = Annotated[str | None, Query(description="a SQL predicate over the row's columns", examples=["amount > 10"])]
 Version = Annotated[
@@ -57,14 +52,6 @@ Format = Annotated[
     Query(description=f"how rows are sent: {', '.join([PAGE, *REPRESENTATIONS])}; none: as the header Accept says"),
 ]
 
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": Problem, "description": "What was asked for can't be done; nothing was changed."},
-    "5XX": {"model": Problem, "description": "The server or its stores can't answer now."},
-}
-STREAMS: dict[str, Any] = {
-    each.media_type.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}}
-    for each in REPRESENTATIONS.values()
-}
 BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -83,7 +70,7 @@ BODY: dict[str, Any] = {
     }
 }
 
-router = APIRouter(tags=["datasets"], responses=PROBLEMS, dependencies=[Depends(known_parameters)])
+router = noun("datasets")
 
 
 @router.get("/datasets", summary="List datasets")

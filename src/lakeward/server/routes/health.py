@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from lakeward.server.problems import Problem
 from lakeward.server.rooms import Here
 
+PREFIX = ""
+
 router = APIRouter(tags=["health"])
 
 

@@ -1,0 +1,71 @@
+"""The application in this process, over one workspace that the tests of the API share; each makes its own datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+import lakeward
+from lakeward.control.embedded import EmbeddedPostgres
+from lakeward.server.app import create_app
+from support.databases import WORKSPACE, drop_database, made_database
+
+COLUMNS = {"id": "long", "note": "string", "amount": "decimal(18,4)"}
+_numbers = count(1)
+
+Make = Callable[..., lakeward.Dataset]
+
+
+@pytest.fixture(scope="session")
+def served_workspace(
+    postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[lakeward.Workspace]:
+    """The workspace that the application serves."""
+    home = tmp_path_factory.mktemp("api")
+    url = made_database(postgres, WORKSPACE)
+    with lakeward.open(home, database_url=url, warehouse=home / "warehouse") as opened:
+        yield opened
+    drop_database(postgres.url, url)
+
+
+@pytest.fixture(scope="session")
+def app(served_workspace: lakeward.Workspace, tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
+    """The application."""
+    scratch: Path = tmp_path_factory.mktemp("bodies")
+    return create_app(served_workspace, scratch, page_rows=100, body_limit=8 << 20)
+
+
+@pytest.fixture(scope="session")
+def api(app: FastAPI) -> Iterator[TestClient]:
+    """A client whose paths begin behind `/api/v1`."""
+    with TestClient(app, base_url="http://localhost/api/v1") as client:
+        yield client
+
+
+@pytest.fixture
+def make(served_workspace: lakeward.Workspace) -> Make:
+    """Makes a dataset of three rows for a test."""
+
+    def made(arm: str = "postgres", rows: int = 3) -> lakeward.Dataset:
+        dataset = served_workspace.create_dataset(f"main.api.d{next(_numbers)}", COLUMNS, ["id"], arm=arm)
+        if rows:
+            dataset.write([{"id": each, "note": f"n{each}", "amount": each} for each in range(1, rows + 1)])
+        return dataset
+
+    return made
+
+
+@pytest.fixture
+def limited(
+    served_workspace: lakeward.Workspace, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[], lakeward.Workspace]:
+    """Opens the workspace once more, with the settings that the environment has then."""
+    settings = served_workspace.settings.values
+    assert settings.database_url is not None
+    url = settings.database_url.get_secret_value()
+    return lambda: lakeward.open(settings.home, database_url=url, warehouse=settings.warehouse)
