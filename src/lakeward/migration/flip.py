@@ -13,6 +13,7 @@ from lakeward.control.parity import ParityCheck
 from lakeward.control.tree import DatasetRecord
 from lakeward.discovery import discover
 from lakeward.errors import ConflictError, LeaseLost, ParityMismatch, UnknownObject, UsageError
+from lakeward.happenings import told
 from lakeward.migration import stages
 from lakeward.migration.at_work import checking, note_failure
 from lakeward.migration.checking import Check, check
@@ -313,6 +314,7 @@ class Flip:
                     steps.append(self._one(stage, context))
         return steps
 
+    @told("flip.stage", lambda flip, stage, _: {"dataset": flip._dataset.name, "stage": stage.name})
     def _one(self, stage: Stage, context: FlipContext) -> Step:
         flips, flip = self._rooms.flips, context.flip
         self._rooms.faults.at(f"flip:{stage.name}")
@@ -340,6 +342,7 @@ class Flip:
                 self._rooms.flips.end(flip, outcome)
         return done
 
+    @told("flip.undo", lambda flip, stage, _: {"dataset": flip._dataset.name, "stage": stage.name})
     def _undone(self, stage: Stage, context: FlipContext) -> list[str]:
         actions = stage.undo(context)
         if actions:

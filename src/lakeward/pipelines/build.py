@@ -23,8 +23,9 @@ from lakeward.errors import (
     StorageFull,
     UnknownVersion,
 )
+from lakeward.happenings import told
 from lakeward.pipelines.compile import Compiled, Compiler
-from lakeward.pipelines.datasets import Datasets, datasets_of
+from lakeward.pipelines.datasets import Datasets, about_build, datasets_of
 from lakeward.pipelines.expectation_check import Expected
 from lakeward.pipelines.graph import Graph, read_graph
 from lakeward.pipelines.guard import Guard, all_rows
@@ -137,6 +138,7 @@ class Builder:
         compiler = Compiler(graph, self.engine, {name: record.schema for name, record in sources.items()}, self.models)
         return compiler, [output_schema(graph, index, compiler) for index in range(len(graph.pipeline.spec.outputs))]
 
+    @told("build", about_build)
     def _run(
         self,
         graph: Graph,

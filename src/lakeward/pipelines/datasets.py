@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakeward.control.tree import DatasetRecord, Tree
+from lakeward.pipelines.graph import Graph
 from lakeward.pipelines.spec import Pipeline
 
 
@@ -32,3 +33,15 @@ def datasets_of(tree: Tree, pipeline: Pipeline) -> Datasets:
     found = tree.find_each([*read, *written])
     sources = {name: found[name] if name in found else tree.dataset(name) for name in read}
     return Datasets(sources, {name: found[name] for name in written if name in found})
+
+
+def about_build(
+    builder: object, graph: Graph, fingerprint: str | None, datasets: Datasets, versions: Mapping[int, int], **_: object
+) -> dict[str, object]:
+    """Return what is told of a build: see `lakeward.happenings`."""
+    return {
+        "pipeline": graph.pipeline.name,
+        "one_off": fingerprint is None,
+        "inputs": {name: versions[record.id] for name, record in datasets.sources.items()},
+        "outputs": tuple(output.dataset for output in graph.pipeline.spec.outputs),
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -112,7 +113,8 @@ class Schedule:
             try:
                 while True:
                     for name in self._startable(self.width - len(running)):
-                        running[pool.submit(stoppable, name)] = name
+                        # Who acts, and what goes on around it, are the same in the threads.
+                        running[pool.submit(copy_context().run, stoppable, name)] = name
                     if not running:
                         return
                     for ended in wait(running, return_when=FIRST_COMPLETED).done:

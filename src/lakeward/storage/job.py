@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from lakeward.control.deciding import ROWLESS_KINDS, lease_lost
 from lakeward.control.leases import Heartbeat
-from lakeward.control.records import ArmVersion, Counts, Decision, Idle, Mirrored, OpenTransaction, Remembered
+from lakeward.control.records import ArmVersion, Counts, Decision, Idle, Intent, Mirrored, OpenTransaction, Remembered
 from lakeward.storage.arm import Delta, NothingToWrite, Prepared
 from lakeward.storage.requests import Output, WriteResult
 from lakeward.storage.running_digest import RunningDigest
@@ -26,6 +27,25 @@ class Stream:
 
     reader: pa.RecordBatchReader
     empty: bool
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What all outputs of a build are written for.
+
+    Args:
+        build_id: of the build.
+        writer: the named place in the product that writes.
+        pipeline: the pipeline that is built, if any.
+        kind: `write`, `copy` to the other arm, `compact`, or `adopt` of another engine's snapshot.
+        arm: the arm to write to; None: each dataset's primary.
+    """
+
+    build_id: uuid.UUID
+    writer: str
+    pipeline: str | None
+    kind: str
+    arm: str | None
 
 
 @dataclass
@@ -60,6 +80,38 @@ class Job:
             return False
         snapshot = self.mirrored.place.snapshot_id if self.mirrored is not None else None
         return snapshot is not None or (self.prepared is not None and self.prepared.publishes)
+
+
+def about_write(protocol: object, outputs: Sequence[Output], purpose: Purpose, width: int) -> dict[str, object]:
+    """Return what is told of a write: see `lakeward.happenings`."""
+    dataset = ", ".join(output.dataset.name for output in outputs)
+    return {"dataset": dataset, "build": str(purpose.build_id), "writer": purpose.writer, "kind": purpose.kind}
+
+
+def about_intent(protocol: object, output: Output, purpose: Purpose) -> dict[str, object]:
+    """Return what is told of the first step of one output."""
+    return {"dataset": output.dataset.name}
+
+
+def about_job(protocol: object, job: Job, *_: object) -> dict[str, object]:
+    """Return what is told of a step of one output."""
+    return {"dataset": job.transaction.dataset, "version": job.transaction.version, "arm": job.transaction.arm}
+
+
+def intent_of(output: Output, purpose: Purpose) -> Intent:
+    """Return what the ledger is asked to open."""
+    return Intent(
+        dataset_id=output.dataset.id,
+        dataset=output.dataset.name,
+        kind=purpose.kind,
+        verb=output.verb,
+        build_id=purpose.build_id,
+        writer=purpose.writer,
+        arm=purpose.arm,
+        pipeline=purpose.pipeline,
+        fingerprint=output.fingerprint,
+        windows=output.windows,
+    )
 
 
 def unless_empty(reader: pa.RecordBatchReader) -> Stream:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -25,7 +24,7 @@ from lakeward.control.idempotency import IdempotencyKeys
 from lakeward.control.leases import Heartbeat
 from lakeward.control.ledger import Ledger
 from lakeward.control.metrics import Metrics
-from lakeward.control.records import NOTHING_TO_WRITE, Intent, OpenTransaction
+from lakeward.control.records import NOTHING_TO_WRITE, OpenTransaction
 from lakeward.control.slots import Slots
 from lakeward.control.tree import Tree
 from lakeward.errors import (
@@ -39,16 +38,22 @@ from lakeward.errors import (
     StorageError,
     UsageError,
 )
+from lakeward.happenings import told
 from lakeward.storage.arm import Delta, NothingToWrite, StorageArm, WriteTask
 from lakeward.storage.duck import Duck
 from lakeward.storage.identifying import identify_first
 from lakeward.storage.job import (
     Job,
+    Purpose,
+    about_intent,
+    about_job,
+    about_write,
     checking,
     clears,
     decision_of,
     digest_of,
     idle_of,
+    intent_of,
     place_of,
     result_of,
     still,
@@ -157,14 +162,17 @@ class WriteProtocol:
         if repeated is not None:
             return repeated
         identify_first(self._tree, self.run, ordered, writer)
-        build_id = self._ids.new()
+        return self._run(ordered, Purpose(self._ids.new(), writer, pipeline, kind, arm), width)
+
+    @told("write", about_write)
+    def _run(self, ordered: Sequence[Output], purpose: Purpose, width: int) -> BuildResult:
         jobs: list[Job] = []
         held: list[OpenTransaction] = []
         with self._ledger.heartbeat(held) as heartbeat:
             try:
                 # Sorted, so that two builds that share datasets can't wait for each other in a circle.
                 for output in ordered:
-                    transaction = self._intent(output, build_id, writer, pipeline, kind, arm)
+                    transaction = self._intent(output, purpose)
                     held.append(transaction)
                     # Before anything else can fail: what is open and not among the jobs would stay so until its lease
                     # ends. The caller may have looked before the table's place was known; the intent knows it.
@@ -172,7 +180,7 @@ class WriteProtocol:
                     jobs.append(Job(output, transaction, table))
                     self._faults.at("intent:opened")
                 # Once more, now that nobody else can write: of two with one key at once, one has written by now.
-                repeated = self._repeats.of(ordered, writer, pipeline)
+                repeated = self._repeats.of(ordered, purpose.writer, purpose.pipeline)
                 if repeated is None:
                     self._steps(jobs, heartbeat, width)
             except BaseException as error:
@@ -186,7 +194,7 @@ class WriteProtocol:
                 self._abort(job, NOTHING_TO_WRITE)
             elif job.publishes:
                 self._publish(job)
-        return repeated or BuildResult(build_id, pipeline, tuple(result_of(job) for job in jobs))
+        return repeated or BuildResult(purpose.build_id, purpose.pipeline, tuple(result_of(job) for job in jobs))
 
     def _steps(self, jobs: Sequence[Job], heartbeat: Heartbeat, width: int) -> None:
         """Compute, prepare, audit and decide what is open."""
@@ -201,31 +209,12 @@ class WriteProtocol:
             self._mirror(job, heartbeat, checking(job, heartbeat, together))
         self._decide(jobs)
 
-    def _intent(
-        self,
-        output: Output,
-        build_id: uuid.UUID,
-        writer: str,
-        pipeline: str | None,
-        kind: str,
-        arm: str | None,
-    ) -> OpenTransaction:
+    @told("write.intent", about_intent)
+    def _intent(self, output: Output, purpose: Purpose) -> OpenTransaction:
         self._faults.at("intent")
-        dataset = output.dataset
-        intent = Intent(
-            dataset_id=dataset.id,
-            dataset=dataset.name,
-            kind=kind,
-            verb=output.verb,
-            build_id=build_id,
-            writer=writer,
-            arm=arm,
-            pipeline=pipeline,
-            fingerprint=output.fingerprint,
-            windows=output.windows,
-        )
         # Leftovers of an earlier version must be gone before there is a later one: until they are, that one is open.
-        return self._slots.take(intent, lambda: self._recovery.recover(dataset.id))
+        intent = intent_of(output, purpose)
+        return self._slots.take(intent, lambda: self._recovery.recover(output.dataset.id))
 
     def _make(self, job: Job, check: Callable[[], None]) -> None:
         self._compute(job)
@@ -233,6 +222,7 @@ class WriteProtocol:
         if job.prepared is None:
             job.prepared = still(job)
 
+    @told("write.compute", about_job)
     def _compute(self, job: Job) -> None:
         if job.output.bring is not None:
             return
@@ -247,6 +237,7 @@ class WriteProtocol:
                 dataset=job.transaction.dataset,
             )
 
+    @told("write.prepare", about_job)
     def _prepare(self, job: Job, check: Callable[[], None]) -> None:
         held = job.transaction.arm_parent
         if held is not None and held.unproved is not None:
@@ -307,6 +298,7 @@ class WriteProtocol:
             raise lease_lost(transaction) from error
         job.prepared, job.mirrored = brought.prepared, brought.mirrored
 
+    @told("write.mirror", about_job)
     def _mirror(self, job: Job, heartbeat: Heartbeat, check: Callable[[], None]) -> None:
         if job.prepared is None or job.transaction.mirror is None or job.prepared.still:
             return
@@ -314,6 +306,7 @@ class WriteProtocol:
         if heartbeat.lost:
             raise lease_lost(job.transaction)
 
+    @told("write.audit", about_job)
     def _audit(self, job: Job) -> None:
         self._faults.at("audit")
         if job.prepared is None:
@@ -334,6 +327,7 @@ class WriteProtocol:
                 return parent.base_version
         return transaction.version
 
+    @told("write.decide")
     def _decide(self, jobs: Sequence[Job]) -> None:
         self._faults.at("decide")
         decisions = [decision_of(job, job.prepared) for job in jobs if job.prepared is not None]
@@ -349,6 +343,7 @@ class WriteProtocol:
                 raise
         self._faults.at("decide:committed")
 
+    @told("write.publish", about_job)
     def _publish(self, job: Job) -> None:
         self._faults.at("publish")
         transaction = job.transaction

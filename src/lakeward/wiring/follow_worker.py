@@ -18,6 +18,7 @@ from lakeward.control.follows import FollowTables
 from lakeward.control.sources import SourceTables
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import LakewardError, SchemaError, SourceError, UsageError, ValueRefused
+from lakeward.happenings import happening
 from lakeward.sources.change_log import ChangeLog, Changes
 from lakeward.sources.connector import Position
 from lakeward.sources.net_changes import Netting
@@ -211,7 +212,8 @@ class FollowWorker:
         upto = batch.upto
         assert upto is not None
         rows, names = batch.rows, list(batch.spools)
-        built = self._rooms.storage.build(batch.outputs(tables, self._writing), writer=self._plan.mode.writer)
+        with happening("follow.batch", source=self.done.source, rows=rows):
+            built = self._rooms.storage.build(batch.outputs(tables, self._writing), writer=self._plan.mode.writer)
         committed = {each.dataset for each in built.transactions if each.committed}
         self._acknowledge(upto)
         batch.close()

@@ -18,6 +18,7 @@ from lakeward.control.records import Fed, FileRead, OpenTransaction
 from lakeward.control.sources import SourceTables
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ConflictError, LakewardError, StorageError, UsageError
+from lakeward.happenings import told
 from lakeward.sources.allowed import Allowed
 from lakeward.sources.connector import NEW, Position, ReadWindow, TableRead
 from lakeward.storage.facade import Storage
@@ -104,6 +105,7 @@ class SyncedSources(Sources):
                 plans.append(plan_table(self._tree, request, mode, table, name, feed, made_as))
         return plans
 
+    @told("sync", lambda _, request, progress=None: {"source": request.source})
     def sync(self, request: SyncRequest, progress: Progress | None = None) -> list[TableSynced]:
         """Sync; the rows of all tables become visible at once, or none do. In a run each table is for itself.
 
