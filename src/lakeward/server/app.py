@@ -13,6 +13,7 @@ from lakeward.server.perimeter import LOOPBACK, Perimeter
 from lakeward.server.problems import register
 from lakeward.server.rooms import Rooms
 from lakeward.server.routing import PREFIX
+from lakeward.server.web.site import add_pages
 from lakeward.wiring.workspace import Workspace
 
 
@@ -45,5 +46,6 @@ def create_app(
     app.state.rooms = Rooms(workspace, scratch, page_rows)
     register(app)
     include_all(app)
+    add_pages(app)
     app.add_middleware(Perimeter, hosts=hosts, body_limit=body_limit)
     return app

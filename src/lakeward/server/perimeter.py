@@ -19,6 +19,9 @@ from lakeward.server.problems import problem
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
+FOR_PROGRAMS = ("/api/", "/lakehouse/", "/healthz", "/readyz", "/metrics")
+"""How paths begin that are no pages."""
+
 ROWS = "/rows"
 """How paths end to which rows are sent."""
 
@@ -57,7 +60,7 @@ class Perimeter:
             return
         headers = Headers(scope=scope)
         limit = self._body_limit if scope["path"].endswith(ROWS) else min(self._body_limit, DOCUMENT_LIMIT)
-        refusal = self._refusal(headers, limit)
+        refusal = self._refusal(scope["method"], scope["path"], headers, limit)
         if refusal is not None:
             status, detail = refusal
             await problem(status, status.phrase, detail, safe="nothing was changed")(scope, receive, send)
@@ -68,7 +71,7 @@ class Perimeter:
         said = "; the setting server.body_limit_bytes says how many" if limit == self._body_limit else ""
         return f"the body has more than {limit:,} bytes{said}"
 
-    def _refusal(self, headers: Headers, limit: int) -> tuple[HTTPStatus, str] | None:
+    def _refusal(self, method: str, path: str, headers: Headers, limit: int) -> tuple[HTTPStatus, str] | None:
         host = _host_of(f"//{headers.get('host', '')}")
         if host not in self._hosts:
             return HTTPStatus.MISDIRECTED_REQUEST, f"this server is not called {host or 'nothing'!r}"
@@ -77,7 +80,7 @@ class Perimeter:
                 return HTTPStatus.FORBIDDEN, f"pages of {origin} may not call this server"
         # What a page loads as an image or a script has no `Origin`.
         for site in headers.getlist("sec-fetch-site"):
-            if site not in ("same-origin", "none"):
+            if site not in ("same-origin", "none") and not _follows_link(method, path, headers):
                 return HTTPStatus.FORBIDDEN, "pages of other sites may not call this server"
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > limit:
@@ -96,6 +99,19 @@ class Perimeter:
             return message
 
         return counted
+
+
+def _follows_link(method: str, path: str, headers: Headers) -> bool:
+    """Say whether a person followed a link of another site to a page, or came back from a login elsewhere.
+
+    Nothing is changed by that, and the other site sees nothing of the answer: it is shown in a window of its own.
+    """
+    return (
+        method == "GET"
+        and not path.startswith(FOR_PROGRAMS)
+        and headers.get("sec-fetch-mode") == "navigate"
+        and headers.get("sec-fetch-dest") == "document"
+    )
 
 
 def _host_of(url: str) -> str | None:
