@@ -21,8 +21,8 @@ from rich.text import Text
 from lakeward.cli.next_steps import with_home
 from lakeward.cli.progress import Progress
 from lakeward.cli.redaction import Redactor
-from lakeward.cli.text import json_value
 from lakeward.errors import UnknownObject
+from lakeward.types.plain_json import json_value
 
 if TYPE_CHECKING:
     from lakeward.wiring.settings import LoadedSettings

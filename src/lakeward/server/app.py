@@ -42,6 +42,8 @@ def create_app(
         # Their pages load scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
+        # As programs that are made from the description call them.
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.rooms = Rooms(workspace, scratch, page_rows)
     register(app)

@@ -6,7 +6,8 @@ import datetime as dt
 import json
 from decimal import Decimal
 
-from lakeward.cli.text import MAX_CELL, cell, json_value
+from lakeward.cli.text import MAX_CELL, cell
+from lakeward.types.plain_json import json_value
 
 
 def test_cells_are_short_and_harmless() -> None:

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from lakeward.errors import UsageError
 from lakeward.server.bodies import FORMATS, checked_headers, format_of, received
-from lakeward.server.documents import (
+from lakeward.server.documents.datasets import (
     DatasetList,
     DatasetSummary,
     Digest,

@@ -1,4 +1,4 @@
-"""The documents of answers and requests, as OpenAPI describes them."""
+"""Datasets, their rows and what is told of them."""
 
 from __future__ import annotations
 
