@@ -57,7 +57,7 @@ class DryRun(Document):
 
     dry_run: Literal[True] = True
     actions: list[str]
-    warnings: list[str] = Field([], description="what is to be said of it")
+    warnings: list[str] = []
 
 
 class Explained(Request):
