@@ -34,6 +34,7 @@ ACTIONS: Final[Mapping[str, Role]] = {
     "flip.run": Role.OPERATOR,
     "move.read": Role.VIEWER,
     "move.run": Role.OPERATOR,
+    "move.home": Role.OPERATOR,
     "flag.read": Role.VIEWER,
     "flag.set": Role.OPERATOR,
     # What makes rows.

@@ -54,5 +54,17 @@ def recorded(identifier: TableIdentifier | None) -> dict[str, object]:
 
 
 def home(slugs: tuple[str, str, str]) -> TableIdentifier:
-    """Return where a dataset's table belongs: under the slugs of its catalog and schema, by its own."""
+    """Return where a dataset's table belongs if nothing was declared: under the slugs of its tree, by its own."""
     return TableIdentifier(slugs[:2], slugs[2])
+
+
+def home_of(slugs: tuple[str, str, str], declared: TableIdentifier | None) -> TableIdentifier:
+    """Return where a dataset's table belongs, by its slugs or as it was declared."""
+    return declared or home(slugs)
+
+
+def declared(identifier: TableIdentifier | None) -> dict[str, object]:
+    """Return the parameters by which statements record where a table was declared to belong; None: nothing was."""
+    if identifier is None:
+        return {"home_namespace": None, "home_table": None}
+    return {"home_namespace": list(identifier.namespace), "home_table": identifier.name}

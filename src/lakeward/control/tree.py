@@ -13,7 +13,7 @@ import psycopg
 import sqlalchemy
 
 from lakeward.control.db import Database, Queries
-from lakeward.control.identifiers import TableIdentifier, recorded, resolve
+from lakeward.control.identifiers import TableIdentifier, declared, home_of, recorded, resolve
 from lakeward.control.names import DatasetName, full_name, quote_level
 from lakeward.control.objects import (
     LEVELS,
@@ -56,6 +56,8 @@ class DatasetRecord:
     """When it was dropped; None: it is live."""
     unnumbered: bool = False
     """Its rows were in its Iceberg table before it came; until the first write they have no identity columns."""
+    declared_home: TableIdentifier | None = None
+    """Where its Iceberg table was declared to belong; None: under its slugs."""
 
     @property
     def name(self) -> str:
@@ -66,6 +68,11 @@ class DatasetRecord:
     def identifier(self) -> TableIdentifier:
         """Where its Iceberg table is, if it has one."""
         return resolve(self.iceberg_namespace, self.iceberg_table, self.slugs[2])
+
+    @property
+    def home(self) -> TableIdentifier:
+        """Where its Iceberg table belongs, and is made."""
+        return home_of(self.slugs, self.declared_home)
 
     @property
     def arm(self) -> str:
@@ -214,6 +221,7 @@ class Tree:
         partition_by: Sequence[str] = (),
         mode: str | None = None,
         adopted: TableIdentifier | None = None,
+        home: TableIdentifier | None = None,
     ) -> DatasetRecord:
         """Make a dataset without rows, and its catalog and schema where they are missing.
 
@@ -225,6 +233,7 @@ class Tree:
             partition_by: how its Iceberg table is partitioned when that is made, as `declare_partitions` returns it.
             adopted: the Iceberg table that there is already, whose rows come with it; None: there is none.
             mode: instead of `arm`: its mode, as in `ARMS_OF`; one with a mirror gets its first write on both arms.
+            home: where its Iceberg table belongs; None: under its slugs.
 
         Raises:
             NameTaken: a dataset of that name, or of a twin of it, exists.
@@ -237,8 +246,8 @@ class Tree:
         mode = mode or ARM_MODES[arm]
         primary, mirror = ARMS_OF[mode]
         with self._database.transaction() as connection:
-            if adopted is not None:
-                self._check_nobodys(connection, adopted)
+            for table in dict.fromkeys(each for each in (adopted, home) if each is not None):
+                self._check_nobodys(connection, table)
             catalog = self._level(connection, "catalog", self._workspace, (path.catalog,), actor)
             schema_id = self._level(connection, "schema", catalog, (path.catalog, path.schema), actor)
             dataset_id = self._insert(
@@ -252,6 +261,7 @@ class Tree:
                     "partition_by": list(partition_by),
                     "unnumbered": adopted is not None,
                     **recorded(adopted),
+                    **declared(home),
                 },
             )
             connection.execute(
@@ -272,7 +282,8 @@ class Tree:
         """Refuse a table that a dataset has, or that is being adopted, and keep others from that meanwhile."""
         key = {"workspace": self._workspace}
         connection.execute(QUERIES["lock_workspace"], key)
-        row = connection.execute(QUERIES["adopter"], {**key, **recorded(table)}).one_or_none()
+        asked = {**key, **recorded(table), **declared(table)}
+        row = connection.execute(QUERIES["adopter"], asked).one_or_none()
         if row is not None:
             name = full_name(row.path)
             raise ConflictError(
@@ -369,4 +380,5 @@ def _record(row: sqlalchemy.RowMapping) -> DatasetRecord:
         created_at=row["created_at"],
         partition_by=tuple(row["partition_by"]),
         drop=drop_of(row),
+        declared_home=TableIdentifier(tuple(row["home_namespace"]), row["home_table"]) if row["home_table"] else None,
     )

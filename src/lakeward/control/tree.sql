@@ -29,9 +29,10 @@ INSERT INTO lakeward.schemas (catalog_id, name) VALUES (:parent, :name) ON CONFL
 
 -- name: add_dataset
 INSERT INTO lakeward.datasets
-    (schema_id, name, columns, primary_key, partition_by, iceberg_namespace, iceberg_table, unnumbered)
+    (schema_id, name, columns, primary_key, partition_by, iceberg_namespace, iceberg_table, unnumbered, home_namespace,
+     home_table)
 VALUES (:parent, :name, CAST(:columns AS jsonb), :primary_key, :partition_by, CAST(:iceberg_namespace AS text[]),
-        CAST(:iceberg_table AS text), :unnumbered) ON CONFLICT DO NOTHING RETURNING id;
+        CAST(:iceberg_table AS text), :unnumbered, CAST(:home_namespace AS text[]), CAST(:home_table AS text)) ON CONFLICT DO NOTHING RETURNING id;
 
 -- name: lock_workspace
 -- Who adopts a table waits for others who do.
@@ -40,9 +41,12 @@ SELECT id FROM lakeward.workspaces WHERE id = :workspace FOR NO KEY UPDATE;
 -- name: adopter
 -- The live dataset whose table that is, or is about to be.
 SELECT t.path FROM lakeward.datasets d JOIN lakeward.tree t ON t.level = 'dataset' AND t.id = d.id
-WHERE t.workspace_id = :workspace AND d.drop_id IS NULL AND coalesce(d.iceberg_table, d.slug) = :iceberg_table
-  AND d.iceberg_namespace IS NOT DISTINCT FROM CAST(:iceberg_namespace AS text[])
-  AND (d.unnumbered OR EXISTS (SELECT 1 FROM lakeward.arm_versions a WHERE a.dataset_id = d.id AND a.arm = 'iceberg'))
+WHERE t.workspace_id = :workspace AND d.drop_id IS NULL
+  AND ((coalesce(d.iceberg_table, d.slug) = :iceberg_table
+        AND d.iceberg_namespace IS NOT DISTINCT FROM CAST(:iceberg_namespace AS text[])
+        AND (d.unnumbered OR EXISTS (SELECT 1 FROM lakeward.arm_versions a
+                                     WHERE a.dataset_id = d.id AND a.arm = 'iceberg')))
+       OR (d.home_namespace = CAST(:home_namespace AS text[]) AND d.home_table = :home_table))
 LIMIT 1;
 
 -- name: by_uid
@@ -64,7 +68,7 @@ WHERE t.level = :level AND t.parent_id = :parent AND t.drop_id IS NULL AND t.nam
 -- name: datasets
 -- Every live dataset with its route; `:id` narrows to one, dropped or not.
 SELECT d.id, d.uid, c.name AS catalog, s.name AS schema, d.name, c.slug AS catalog_slug, s.slug AS schema_slug, d.slug,
-       d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.iceberg_table, d.unnumbered, d.head_version, d.row_count, d.digest_high, d.digest_low,
+       d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.iceberg_table, d.unnumbered, d.home_namespace, d.home_table, d.head_version, d.row_count, d.digest_high, d.digest_low,
        d.next_row_id, d.next_row_index, d.status, d.created_at, r.mode, r.primary_arm, r.mirror_arm, r.epoch,
        d.drop_id, p.dropped_at, p.dropped_by, p.undo_until
 FROM lakeward.datasets d
@@ -98,7 +102,7 @@ WITH catalog AS (
     ORDER BY d.name = :dataset DESC LIMIT 1
 )
 SELECT d.id, d.uid, c.name AS catalog, s.name AS schema, d.name, c.slug AS catalog_slug, s.slug AS schema_slug, d.slug,
-       d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.iceberg_table, d.unnumbered, d.head_version, d.row_count, d.digest_high, d.digest_low,
+       d.columns, d.primary_key, d.partition_by, d.iceberg_namespace, d.iceberg_table, d.unnumbered, d.home_namespace, d.home_table, d.head_version, d.row_count, d.digest_high, d.digest_low,
        d.next_row_id, d.next_row_index, d.status, d.created_at, r.mode, r.primary_arm, r.mirror_arm, r.epoch,
        d.drop_id, p.dropped_at, p.dropped_by, p.undo_until
 FROM lakeward.datasets d

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +17,19 @@ from lakeward.wiring.dataset import Dataset
 
 CALLED = Path("the request's body")
 """What the file is called in errors: where it is kept is nobody's business."""
+
+
+def columns_of(path: Path, format: str) -> Mapping[str, str]:
+    """Return the type text of each column of a file, in order: what it says itself, or what all its rows fit.
+
+    Raises:
+        SourceFileError: it is not what it claims to be.
+    """
+    try:
+        return open_file(LocalFile(path, CALLED), format).scan().columns
+    except DataError as error:
+        error.safe = error.safe or "nothing was changed"
+        raise
 
 
 def write_file(

@@ -12,6 +12,9 @@ from fastapi import Depends, Request
 from lakeward.errors import UsageError
 from lakeward.wiring.workspace import Workspace
 
+REPEATED = ("column", "namespace", "key", "partition")
+"""Parameters that may come more than once: each is one of several."""
+
 WRITERS = 32
 """So many requests write at a time; each holds a thread."""
 
@@ -44,7 +47,7 @@ def known_parameters(request: Request) -> None:
         if name not in known:
             there = f"there are {', '.join(known)}" if known else "there is none"
             raise UsageError(f"unknown parameter {name!r}; {there}", safe="nothing was changed", parameter=name)
-        if name != "column" and len(request.query_params.getlist(name)) > 1:
+        if name not in REPEATED and len(request.query_params.getlist(name)) > 1:
             raise UsageError(f"the parameter {name} comes more than once", safe="nothing was changed", parameter=name)
 
 

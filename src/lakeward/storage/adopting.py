@@ -35,6 +35,7 @@ class AdoptionPlan:
         rows: how many there are.
         add_identity: write the rows anew, with their identity columns, as version 2.
         existing: the dataset, if the table is its own already, or adopting it was cut short; None: there is none.
+        stays: the table belongs where it is, whatever the dataset is called.
     """
 
     name: str
@@ -43,6 +44,7 @@ class AdoptionPlan:
     rows: int
     add_identity: bool
     existing: DatasetRecord | None = None
+    stays: bool = False
 
     @property
     def taken(self) -> bool:
@@ -94,6 +96,7 @@ class Adopting:
         *,
         roots: Sequence[str] = (),
         add_identity: bool = False,
+        stays: bool = False,
     ) -> AdoptionPlan:
         """Look at a table and at all its rows, and say what adopting it would do. Changes nothing.
 
@@ -103,6 +106,7 @@ class Adopting:
             primary_key: its key columns.
             roots: addresses below which its files may be, besides the warehouse.
             add_identity: write the rows anew at once, with their identity columns.
+            stays: it is to belong where it is, whatever the dataset is called.
 
         Raises:
             UnknownObject: there is no such table.
@@ -127,7 +131,7 @@ class Adopting:
         self._check_nobodys(table, existing)
         place = TableRef(0, uuid.UUID(int=0), str(path), ("", "", ""), schema, identifier)
         rows = receiver.check_rows(place, table.snapshot_id)
-        return AdoptionPlan(str(path), schema, table, rows, add_identity, existing)
+        return AdoptionPlan(str(path), schema, table, rows, add_identity, existing, stays)
 
     def run(self, plan: AdoptionPlan, *, actor: str) -> WriteResult:
         """Carry out a plan, and return the version that the dataset has then. Cut short, it is planned and run again.
@@ -135,8 +139,9 @@ class Adopting:
         Raises:
             ConflictError: the table has moved on since it was looked at, or has become another dataset's.
         """
+        adopted = plan.table.identifier
         record = plan.existing or self._tree.create_dataset(
-            plan.name, plan.schema, arm=ARM, actor=actor, adopted=plan.table.identifier
+            plan.name, plan.schema, arm=ARM, actor=actor, adopted=adopted, home=adopted if plan.stays else None
         )
         result = WriteResult.nothing(record.name, TAKE, record.head_version, record.row_count)
         if not plan.taken:
@@ -147,6 +152,10 @@ class Adopting:
             identify(self._tree, self._protocol.run, record, WRITER)
             result = replace(result, version=self._tree.by_id(record.id).head_version)
         return result
+
+    def has_table(self, identifier: TableIdentifier) -> bool:
+        """Say whether the catalog has a table of that name, whosever it is."""
+        return self._arms[ARM].receiver().has_table(identifier)
 
     def _check_nobodys(self, table: ExistingTable, existing: DatasetRecord | None) -> None:
         mine = str(existing.uid) if existing is not None else None

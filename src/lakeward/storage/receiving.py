@@ -81,6 +81,14 @@ class Receiver(ABC):
         """
         return {}
 
+    def has_table(self, identifier: TableIdentifier) -> bool:
+        """Say whether the arm's catalog has a table of that name, whosever it is.
+
+        Raises:
+            CatalogError: the catalog does not answer.
+        """
+        return False
+
     def existing(self, identifier: TableIdentifier, roots: Sequence[str]) -> ExistingTable:
         """Return what there is of a table that is to come under a dataset as it is.
 

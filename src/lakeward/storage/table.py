@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from lakeward.control.identifiers import TableIdentifier
+from lakeward.control.identifiers import TableIdentifier, home_of
 from lakeward.control.tree import DatasetRecord
 from lakeward.types.schema import Schema
 
@@ -21,6 +21,12 @@ class TableRef:
     schema: Schema
     identifier: TableIdentifier
     partition_by: tuple[str, ...] = ()
+    declared_home: TableIdentifier | None = None
+
+    @property
+    def home(self) -> TableIdentifier:
+        """Where its table belongs."""
+        return home_of(self.slugs, self.declared_home)
 
 
 def table_ref(record: DatasetRecord) -> TableRef:
@@ -33,4 +39,5 @@ def table_ref(record: DatasetRecord) -> TableRef:
         record.schema,
         record.identifier,
         record.partition_by,
+        record.declared_home,
     )

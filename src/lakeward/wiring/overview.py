@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakeward.control.identifiers import home
 from lakeward.control.routes import ARM_MODES
 from lakeward.control.table_places import TablePlace
 from lakeward.control.tree import DatasetRecord
@@ -61,5 +60,5 @@ def dataset_status(record: DatasetRecord, replication: Replication, place: Table
         lag if lag is not None and not lag.current else None,
         freshness,
         place if place.version is not None else None,
-        place.version is None or place.identifier == home(record.slugs),
+        place.version is None or place.identifier == record.home,
     )

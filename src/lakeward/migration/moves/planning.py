@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakeward.control.identifiers import home
 from lakeward.control.moves import Relocation
 from lakeward.control.names import parse_levels
 from lakeward.control.table_places import TablePlace
@@ -114,7 +113,7 @@ def _fits(record: DatasetRecord, word: str) -> bool:
 
 def to_home(record: DatasetRecord) -> Relocation | None:
     """Return the move that brings a dataset's table where it belongs; None: there it is."""
-    move = Relocation(record.identifier, home(record.slugs))
+    move = Relocation(record.identifier, record.home)
     return move if move.source != move.target else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lakeward.control.identifiers import TableIdentifier, home
+from lakeward.control.identifiers import TableIdentifier
 from lakeward.control.table_places import TablePlace
 from lakeward.control.tree import DatasetRecord
 
@@ -52,7 +52,7 @@ def standing(records: Iterable[DatasetRecord], places: Mapping[int, TablePlace])
     found = ((record, places.get(record.id)) for record in records)
     return MoveStatus(
         tuple(
-            Standing(record.name, place, place.identifier == home(record.slugs))
+            Standing(record.name, place, place.identifier == record.home)
             for record, place in found
             if place is not None and place.version is not None
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lakeward.control.identifiers import home
 from lakeward.control.moves import Relocation
 from lakeward.control.table_places import TablePlace, TablePlaces
 from lakeward.control.tree import DatasetRecord, Tree
@@ -151,6 +150,16 @@ class Sweep:
                 taken += 1
                 yield self._attempt(record, move, "move.apply")
 
+    def bring(self, record: DatasetRecord, move: Relocation, *, writer: str = "move.apply") -> Outcome:
+        """Move one dataset's table, to wherever that is, and say what became of it; see `apply`.
+
+        Args:
+            record: which dataset.
+            move: from where its table is, to where it is wanted.
+            writer: the named place in the product that asks for it.
+        """
+        return self._attempt(record, move, writer)
+
     def apply_list(self, moves: Iterable[PlannedMove], limit: int | None = None) -> Iterator[Outcome]:
         """Do the moves of a list, as `apply` does. Only those that bring a table where it belongs are done.
 
@@ -193,8 +202,8 @@ class Sweep:
             MoveRefused: its table is somewhere else by now, or does not belong where the line says.
         """
         record, move = self._tree.dataset(planned.dataset), planned.relocation
-        if move.target != home(record.slugs):
-            why = f"belongs to {home(record.slugs)}, and can't be moved to {move.target}"
+        if move.target != record.home:
+            why = f"belongs to {record.home}, and can't be moved to {move.target}"
         elif record.identifier not in (move.source, move.target):
             why = f"is {record.identifier} by now, not {move.source}"
         else:

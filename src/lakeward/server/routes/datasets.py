@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-import pyarrow as pa
 from anyio.to_thread import run_sync
 from fastapi import Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -26,15 +24,12 @@ from lakeward.server.documents.datasets import (
 )
 from lakeward.server.incoming import write_file
 from lakeward.server.pages import LARGEST, Cursor, page_of
-from lakeward.server.representations import PAGE, REPRESENTATIONS, STREAMS, Representation, chosen, coalesced
+from lakeward.server.representations import PAGE, REPRESENTATIONS, STREAMS, chosen
 from lakeward.server.rooms import Here
 from lakeward.server.routing import NAME, Name, noun
-from lakeward.server.row_stream import RowStream
+from lakeward.server.row_answers import of_version, streamed
 from lakeward.storage.verbs import VERBS
 from lakeward.types.digest import EMPTY
-from lakeward.wiring.dataset import Dataset
-
-Found = TypeVar("Found")
 
 Columns = Annotated[list[str] | None, Query(alias="column", description="which columns, in order; none: all")]
 Where = Annotated[str | None, Query(description="a SQL predicate over the row's columns", examples=["amount > 10"])]
@@ -128,11 +123,11 @@ def read_rows(
     if version == 0:
         # Before the first one there were no rows; their columns are known.
         none = dataset.preview(0, where, None, identity, since, columns=column)
-        return _streamed(dataset, none.to_reader(), representation, 0)
-    pinned, reader = _of_version(
+        return streamed(dataset, none.to_reader(), representation, 0)
+    pinned, reader = of_version(
         dataset, version, lambda wanted: dataset.read(column, where, wanted, since, identity, arm)
     )
-    return _streamed(dataset, reader, representation, pinned)
+    return streamed(dataset, reader, representation, pinned)
 
 
 @router.post(
@@ -190,10 +185,10 @@ def read_changes(
     """Read what became of the rows between two versions, as a stream: `insert`, `update`, `before`, `delete`."""
     dataset = rooms.workspace.dataset(name)
     representation = chosen(format, ",".join(accept or [])) or REPRESENTATIONS["ndjson"]
-    newest, reader = _of_version(
+    newest, reader = of_version(
         dataset, version, lambda wanted: dataset.changes(since, wanted, column, before, identity)
     )
-    return _streamed(dataset, reader, representation, newest)
+    return streamed(dataset, reader, representation, newest)
 
 
 @router.get(f"{NAME}/history", summary="Read the history")
@@ -215,7 +210,7 @@ def read_digest(rooms: Here, name: Name, arm: Arm = None, version: Version = Non
     if version == 0:
         pinned, digest = 0, EMPTY
     else:
-        pinned, digest = _of_version(dataset, version, lambda wanted: dataset.digest(arm, wanted))
+        pinned, digest = of_version(dataset, version, lambda wanted: dataset.digest(arm, wanted))
     return Digest(dataset=dataset.name, version=pinned, arm=arm or dataset.arm, digest=str(digest), rows=digest.count)
 
 
@@ -223,24 +218,3 @@ def read_digest(rooms: Here, name: Name, arm: Arm = None, version: Version = Non
 def show_dataset(rooms: Here, name: Name) -> DatasetSummary:
     """Its columns, key, and where it stands."""
     return DatasetSummary.of(rooms.workspace.dataset(name))
-
-
-def _of_version(dataset: Dataset, version: int | None, read: Callable[[int | None], Found]) -> tuple[int, Found]:
-    """Return what is read of a version, the newest if none is wanted, with the version that it is of."""
-    if version is not None:
-        return version, read(version)
-    while True:
-        newest = dataset.version
-        found = read(newest or None)
-        # Where there was none, what was read may be of a first version that came in between.
-        if newest or not dataset.version:
-            return newest, found
-
-
-def _streamed(
-    dataset: Dataset, reader: pa.RecordBatchReader, representation: Representation, version: int
-) -> RowStream:
-    types = {column.name: column.type for column in dataset.schema.columns}
-    headers = {"Lakeward-Version": str(version), "Cache-Control": "no-store"}
-    parts = coalesced(representation.encode(reader, types))
-    return RowStream(parts, representation.media_type, headers)

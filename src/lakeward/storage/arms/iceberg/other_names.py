@@ -24,7 +24,7 @@ def other_names(tables: Tables, refs: Sequence[TableRef]) -> dict[str, list[Tabl
     moves, listed = tables.moves.names(), _Listed(tables)
     found: dict[str, list[TableIdentifier]] = {}
     for ref in refs:
-        candidates = {home(ref.slugs), *birthplaces(ref, in_place=False), *moves.get(ref.dataset_id, ())}
+        candidates = {home(ref.slugs), ref.home, *birthplaces(ref, in_place=False), *moves.get(ref.dataset_id, ())}
         others = sorted(candidates - {ref.identifier}, key=str)
         names = [each for each in others if listed.has(each) and tables.owned(ref, each) is not None]
         if names and len(tables.moves.places(ref.dataset_id)) == 1 and tables.owned(ref, ref.identifier) is not None:

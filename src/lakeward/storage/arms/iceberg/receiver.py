@@ -60,6 +60,10 @@ class IcebergReceiver(Receiver):
         """Look wherever a table may have been."""
         return other_names(self._tables, tables)
 
+    def has_table(self, identifier: TableIdentifier) -> bool:
+        """Look in the catalog."""
+        return self._tables.named(identifier, f"table {identifier}") is not None
+
     def existing(self, identifier: TableIdentifier, roots: Sequence[str]) -> ExistingTable:
         """Look in the catalog."""
         return self._existing.find(identifier, roots)

@@ -14,7 +14,7 @@ from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table
 
 from lakeward.control.db import Database
-from lakeward.control.identifiers import LEGACY_NAMESPACE, TableIdentifier, home
+from lakeward.control.identifiers import LEGACY_NAMESPACE, TableIdentifier
 from lakeward.control.moves import Moves
 from lakeward.errors import CatalogError
 from lakeward.storage.arms.iceberg import branches
@@ -153,7 +153,7 @@ class Tables:
 
         Another one's table in such a place is none of ours.
         """
-        for identifier in dict.fromkeys([table.identifier, home(table.slugs), *_legacy(table)]):
+        for identifier in dict.fromkeys([table.identifier, table.home, *_legacy(table)]):
             found = self.owned(table, identifier)
             if found is not None:
                 return found
@@ -273,9 +273,10 @@ class Tables:
 def birthplaces(table: TableRef, *, in_place: bool) -> list[TableIdentifier]:
     """Return the names under which a new table of a dataset may be made, the first that is free.
 
-    In the legacy namespace two datasets can have one slug: the second gets a part of its uid behind it.
+    What was declared counts whatever the settings say. In the legacy namespace two datasets can have one slug: the
+    second gets a part of its uid behind it.
     """
-    return [home(table.slugs)] if in_place else _legacy(table)
+    return [table.home] if in_place or table.declared_home is not None else _legacy(table)
 
 
 def _legacy(table: TableRef) -> list[TableIdentifier]:
