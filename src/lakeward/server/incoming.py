@@ -53,8 +53,9 @@ def write_file(
     types = {column.name: str(column.type) for column in verb.input_schema(schema).columns}
     file = open_file(LocalFile(path, CALLED), format)
     try:
-        rows = CountedBatches(file.read(types), f"writing {dataset.name}", None, None)
-        reader = pa.RecordBatchReader.from_batches(rows.schema, rows)
+        read = file.read(types)
+        rows = CountedBatches(read, f"writing {dataset.name}", None, None)
+        reader = pa.RecordBatchReader.from_batches(read.schema, rows)
         return dataset.write(reader, mode, allow_empty, idempotency_key)
     except DataError as error:
         error.safe = error.safe or "nothing was changed"

@@ -6,7 +6,7 @@ A table is whatever has rows with the same columns: one of a database, or the fi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from lakeward.control.records import FileRead
 from lakeward.sources.allowed import Allowed
+from lakeward.sources.file_set import RejectsOf
 
 Position = Mapping[str, Any]
 """How far a table was read, as JSON. Only the connector that made it understands it."""
@@ -97,6 +98,10 @@ class ReadWindow:
         seen: returns the files, by their paths, whose rows were read before; none where the source is none of files.
         cursor: how new rows are found; None: the source's own way. Only with `matched`, and of a connector with
             `cursors`.
+        text: columns of type `string` that are text by choice, whatever kinds of values the source has.
+        required: columns in which a row must have a value; looked at with `rejects` alone.
+        rejects: returns what is told the rows of a file that can't be taken, which are left out; None: the first one
+            ends the read. Only of a connector with `rejects`.
     """
 
     table: SourceTable
@@ -106,6 +111,9 @@ class ReadWindow:
     matched: bool = False
     seen: Callable[[], Mapping[str, FileRead]] = dict
     cursor: Cursor | None = None
+    text: Collection[str] = ()
+    required: Collection[str] = ()
+    rejects: RejectsOf | None = None
 
 
 @dataclass(frozen=True)
@@ -167,6 +175,8 @@ class Connector(ABC):
     options: ClassVar[type[BaseModel]]
     cursors: ClassVar[bool] = False
     """Whether a window may have a cursor."""
+    rejects: ClassVar[bool] = False
+    """Whether a window may say what becomes of rows that can't be taken."""
 
     @classmethod
     @abstractmethod
@@ -198,13 +208,22 @@ class Connector(ABC):
         """
         return ""
 
-    def described(self, table: SourceTable, columns: Mapping[str, str], told: Callable[[str], None]) -> SourceTable:
+    def described(
+        self,
+        table: SourceTable,
+        columns: Mapping[str, str],
+        told: Callable[[str], None],
+        text: Collection[str] = (),
+        rejects: RejectsOf | None = None,
+    ) -> SourceTable:
         """Return a table with its columns, where the source has to be read for them.
 
         Args:
             table: as it was discovered.
-            columns: the logical types' texts that a person declared; none: they are to be found.
+            columns: the logical types' texts that a person declared; those of the others are to be found.
             told: is told what is read.
+            text: columns that are text by choice.
+            rejects: returns what is told the rows of a file that can't be read; None: the first one ends it.
 
         Raises:
             UsageError: there is nothing to read yet.

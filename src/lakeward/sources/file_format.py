@@ -50,11 +50,15 @@ class FileFormat(ABC):
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     options: ClassVar[type[FormatOptions]] = FormatOptions
+    names_first: ClassVar[bool] = True
+    """Whether a file says which columns it has before its rows, and `read` refuses others at once."""
 
     def __init__(self, file: Path | SourceFile, options: Any = None) -> None:
         self.file = source_file(file)
         self.text: Collection[str] = ()
         """Columns that are text by choice, whatever their values are: a scan refuses none, and proposes `string`."""
+        self.required: Collection[str] = ()
+        """Columns in which a record must have a value. Only a read with `rejects` looks at that."""
         self.kept: KeptRows | None = None
         """Is given the rows by a scan that converts them anyway; other scans leave it alone."""
 

@@ -59,13 +59,19 @@ class FileSet:
         self._text = text
         self.states: dict[SourceFile, FileState] = {}
         """Those of the files that were scanned, when they were."""
+        self.required: Collection[str] = ()
+        """Columns in which a record must have a value; see `FileFormat.required`."""
         self._kept: KeptRows | None = None
 
     def __str__(self) -> str:
         return str(self.files[0]) if len(self.files) == 1 else f"{len(self.files):,} files"
 
     def scan(
-        self, told: Told | None = None, rejects: RejectsOf | None = None, keep_in: Path | None = None
+        self,
+        told: Told | None = None,
+        rejects: RejectsOf | None = None,
+        keep_in: Path | None = None,
+        declared: Collection[str] = (),
     ) -> FileProfile:
         """Read all files from end to end in bounded memory, and propose a type for each column.
 
@@ -73,6 +79,7 @@ class FileSet:
             told: is told which file comes next.
             rejects: returns what is told the records of a file that can't be read; None: the first ends the scan.
             keep_in: where rows may be kept for the next read, until `close`; None: nowhere.
+            declared: columns whose types are known, so that none has to be found that holds their values.
 
         Raises:
             SourceFileError: a file is not what it claims to be, or was changed meanwhile.
@@ -81,10 +88,10 @@ class FileSet:
         if keep_in is not None and rejects is None:
             self._kept = KeptRows(keep_in)
         if len(self.files) == 1:
-            return self._scan(self.files[0], None, told, rejects)
+            return self._scan(self.files[0], None, told, rejects, declared)
         profile = FileProfile({}, 0)
         for file in self.files:
-            profile = self._scan(file, profile, told, rejects)
+            profile = self._scan(file, profile, told, rejects, declared)
         if not profile.columns:
             raise SourceFileError(
                 f"no column is known of any of {self}",
@@ -109,10 +116,7 @@ class FileSet:
             SourceFileError: a file is not what it claims to be, or was changed since it was scanned. While the batches
                 are read, also: a value is not of its type, with file, line and column.
         """
-        readers: list[tuple[SourceFile, FileState, Batches]] = []
-        for file in self.files:
-            with steady(file, self.states.get(file)) as state:
-                readers.append((file, state, self._reader(file, types, rejects)))
+        readers = self._readers(types, rejects)
         schema = pa.schema([pa.field(name, arrow_type(parse_type(text))) for name, text in types.items()])
         return pa.RecordBatchReader.from_batches(schema, _batches(readers, told))
 
@@ -120,28 +124,60 @@ class FileSet:
         """Return one of the files in the format."""
         opened = self.format(file, self._options)
         opened.text = self._text
-        opened.kept = self._kept
+        opened.required = self.required
         return opened
+
+    def check(self, types: Mapping[str, str], keep_in: Path) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of all files as the given types, and keep them for the next read, until `close`.
+
+        Args:
+            types, and what is raised: see `read`.
+            keep_in: where they may be kept.
+        """
+        self._kept = KeptRows(keep_in)
+        for file, known, reader in self._readers(types, None):
+            with steady(file, known) as self.states[file]:
+                self._kept.begin(file)
+                for batch in reader:
+                    self._kept.add(batch)
+                    yield batch
 
     def close(self) -> None:
         """Give up the rows that were kept; repeating it does nothing."""
         if self._kept is not None:
             self._kept.close()
 
+    def _readers(
+        self, types: Mapping[str, str], rejects: RejectsOf | None
+    ) -> list[tuple[SourceFile, FileState, Batches]]:
+        readers: list[tuple[SourceFile, FileState, Batches]] = []
+        for file in self.files:
+            with steady(file, self.states.get(file)) as state:
+                readers.append((file, state, self._reader(file, types, rejects)))
+        return readers
+
     def _reader(self, file: SourceFile, types: Mapping[str, str], rejects: RejectsOf | None) -> Batches:
         kept = self._kept.rows_of(file, types) if self._kept is not None and rejects is None else None
         return kept if kept is not None else self.opened(file).read(types, rejects(file) if rejects else None)
 
     def _scan(
-        self, file: SourceFile, before: FileProfile | None, told: Told | None, rejects: RejectsOf | None
+        self,
+        file: SourceFile,
+        before: FileProfile | None,
+        told: Told | None,
+        rejects: RejectsOf | None,
+        declared: Collection[str],
     ) -> FileProfile:
         if told is not None:
             told(file)
         with steady(file) as state:
             self.states[file] = state
+            opened = self.opened(file)
+            opened.text = {*self._text, *declared}
             if self._kept is not None:
                 self._kept.begin(file)
-            return self.opened(file).scan(before, rejects(file) if rejects else None)
+                opened.kept = self._kept
+            return opened.scan(before, rejects(file) if rejects else None)
 
 
 def common_format(files: Sequence[SourceFile]) -> type[FileFormat]:

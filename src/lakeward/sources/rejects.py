@@ -11,6 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+NULL_KEY = "is null, and it is part of the primary key"
+"""Why a record is left out that has no value in a column which must have one."""
+
 RECORD_CHARACTERS = 65_536
 """How much of a rejected record is kept."""
 

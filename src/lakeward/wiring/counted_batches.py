@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
@@ -16,24 +16,21 @@ class CountedBatches:
     """Passes batches on.
 
     Args:
-        reader: the stream.
+        reader: the stream, or what yields its batches.
         what: is being done with it, for `progress`.
         total: how many rows there will be; None: not known.
         progress: is told the rows so far.
     """
 
-    def __init__(self, reader: pa.RecordBatchReader, what: str, total: int | None, progress: Progress | None) -> None:
+    def __init__(
+        self, reader: Iterable[pa.RecordBatch], what: str, total: int | None, progress: Progress | None
+    ) -> None:
         self.rows = 0
         self.raised: LakewardError | None = None
         self._reader = reader
         self._what = what
         self._total = total
         self._progress = progress
-
-    @property
-    def schema(self) -> pa.Schema:
-        """That of the batches."""
-        return self._reader.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         try:

@@ -73,7 +73,7 @@ class FollowedSources(SyncedSources):
     """
 
     def __init__(self, rooms: FollowRooms, allowed: Allowed, jobs: int, keys: IdempotencyKeys) -> None:
-        super().__init__(rooms.sources, rooms.tree, rooms.storage, allowed, jobs, keys)
+        super().__init__(rooms.sources, rooms.tree, rooms.storage, allowed, jobs, keys, rooms.scratch)
         self._rooms = rooms
         self._follows = rooms.follows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from lakeward.control.routes import in_words
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import ColumnMismatch, DataError, LakewardError, StorageError, UsageError
+from lakeward.errors import DataError, LakewardError, StorageError, UsageError
 from lakeward.sources.allowed import Allowed
 from lakeward.sources.file_patterns import find_files
 from lakeward.sources.file_set import FileSet
+from lakeward.sources.file_types import are_all, as_text, with_declared
 from lakeward.sources.object_store import ObjectStore
 from lakeward.sources.source_file import SourceFile
 from lakeward.storage.facade import Storage
@@ -50,7 +51,8 @@ class ImportRequest:
         paths: one or several: files of one format, folders, patterns of names, or `s3://bucket/key` and patterns of
             it. Rows stand in the order of the files' names, whatever that of the paths; one that comes twice is read
             once.
-        columns: type texts by column; empty: the dataset's, or those that a scan of all files proposes.
+        columns: type texts by column; of those that are not named the dataset's, or those that a scan of all files
+            proposes.
         primary_key: of a dataset that is made.
         arm: of a dataset that is made; None: `postgres`.
         mode: the name of a write verb; see `lakeward.storage.verbs`. For `changes` the file has a column `__op`, for
@@ -244,6 +246,7 @@ class Importing:
         types = {column.name: str(column.type) for column in taken.columns}
         apart = None
         if plan.rejected is not None:
+            plan.files.required = plan.declaration.schema.primary_key
             read = partial(plan.files.read, types, None)
             apart = Apart(read, plan.declaration.name, plan.limit, self._scratch)
         try:
@@ -297,35 +300,34 @@ class Importing:
             if progress is not None:
                 progress(f"reading {file.name} from end to end", 0, None)
 
-        if not request.columns and request.on_error != QUARANTINE:
-            profile = files.scan(told, keep_in=self._scratch)
-            return profile.rows, as_text(profile.columns, request.text, files)
-        if not request.columns:
+        quarantine = request.on_error == QUARANTINE
+        columns = Schema.declare(request.columns).columns if request.columns else ()
+        declared = {column.name: str(column.type) for column in columns}
+        if are_all(declared, files):
+            types = as_text(declared, request.text, files)
+        else:
             found = Tally(request.dataset, limit)
-            profile = files.scan(told, found.rejects_of)
+            rejects = found.rejects_of if quarantine else None
+            profile = files.scan(told, rejects, None if declared else self._scratch, declared)
             found.check(profile.rows)
-            return profile.rows, as_text(profile.columns, request.text, files)
-        types = {column.name: str(column.type) for column in Schema.declare(request.columns).columns}
-        types = dict(as_text(types, request.text, files))
-        try:
-            if request.on_error != QUARANTINE:
-                reader = files.read(types)
-            else:
-                reader = Apart(partial(files.read, types, None), request.dataset, limit, self._scratch).good_rows()
-            counted = CountedBatches(reader, f"checking {files}", None, progress)
-            for _ in counted:
-                pass
-        except ColumnMismatch as error:
-            error.next_step = "declare every column of the files, or none: --text NAME lets a single one be text"
-            raise
+            types = as_text(with_declared(profile.columns, declared, files), request.text, files)
+            if not declared and (not quarantine or limit == Limit() or not request.primary_key):
+                return profile.rows, types
+        if quarantine:
+            files.required = request.primary_key
+            apart = Apart(partial(files.read, types, None), request.dataset, limit, self._scratch)
+            batches: Iterable[pa.RecordBatch] = apart.good_rows()
+        else:
+            batches = files.check(types, self._scratch)
+        counted = CountedBatches(batches, f"checking {files}", None, progress)
+        for _ in counted:
+            pass
         return counted.rows, types
 
     def _existing(self, request: ImportRequest, existing: DatasetRecord) -> Declaration:
         types = {column.name: str(column.type) for column in existing.schema.columns}
-        # The order of columns is the dataset's; a declaration may have the file's.
-        same_names = set(request.columns) == set(types)
-        columns = {name: request.columns[name] for name in types} if same_names else dict(request.columns) or types
-        columns = dict(as_text(columns, request.text, existing.name))
+        # The order of columns is the dataset's; a declaration may have the file's, or be of some alone.
+        columns = as_text({**types, **request.columns}, request.text, existing.name)
         key = list(request.primary_key) or existing.schema.primary_key
         declare(self._tree, existing.name, columns, key, request.arm, mode=self._mode())
         return Declaration(existing.name, existing.schema, existing.route.mode, existing)
@@ -339,24 +341,6 @@ def _found(request: ImportRequest, allowed: Allowed) -> FileSet:
             safe="nothing was changed",
         )
     return FileSet([each.file for each in found], request.format, request.options, request.text)
-
-
-def as_text(columns: Mapping[str, str], text: Sequence[str], what: object) -> Mapping[str, str]:
-    """Return the types of columns, of which some are text whatever they look like.
-
-    Raises:
-        ColumnMismatch: one of these is not there.
-    """
-    missing = [name for name in text if name not in columns]
-    if missing:
-        raise ColumnMismatch(
-            f"{what}: there is no column {', '.join(map(repr, missing))} to be read as text; "
-            f"there are {', '.join(columns)}",
-            safe="nothing was changed",
-            missing=missing,
-            unexpected=[],
-        )
-    return {name: "string" if name in text else type_ for name, type_ in columns.items()}
 
 
 def _result(plan: ImportPlan, written: WriteResult, rejected: int) -> ImportResult:

@@ -84,7 +84,9 @@ class Limit:
         return f"{self.percent}%" if self.percent is not None else f"{self.rows:,}"
 
 
-def check_on_error(on_error: str, max_rejected: str | int | None, verb: str, deletes_others: bool) -> Limit:
+def check_on_error(
+    on_error: str, max_rejected: str | int | None, verb: str, deletes_others: bool, instead: str = "--mode upsert"
+) -> Limit:
     """Return how many records may be rejected.
 
     Args:
@@ -92,6 +94,7 @@ def check_on_error(on_error: str, max_rejected: str | int | None, verb: str, del
         max_rejected: a number or a percentage; None: any number.
         verb: how rows are written.
         deletes_others: whether keys that the files do not have are deleted.
+        instead: what to use that does not.
 
     Raises:
         UsageError: it can't be meant.
@@ -113,7 +116,7 @@ def check_on_error(on_error: str, max_rejected: str | int | None, verb: str, del
         raise UsageError(
             f"{verb} deletes the rows whose keys the files do not have, and the key of a rejected record is not known",
             safe="nothing was changed",
-            next_step="use --mode upsert, or correct the files and refuse what can't be taken",
+            next_step=f"use {instead}, or correct the files and refuse what can't be taken",
         )
     return limit
 

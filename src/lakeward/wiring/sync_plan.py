@@ -11,7 +11,10 @@ from lakeward.control.sources import Feed, SourceRecord
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import ColumnMismatch, InvalidName, NameTaken, SchemaError, UsageError
 from lakeward.sources.connector import Cursor, SourceTable
+from lakeward.sources.file_types import as_text
+from lakeward.storage.verbs import verb_named
 from lakeward.wiring.declaring import Declaration, declare
+from lakeward.wiring.rejected import COLUMNS, QUARANTINE, REFUSE, Limit, check_on_error, rejected_name
 from lakeward.wiring.sources import check_types, choose
 from lakeward.wiring.sync_modes import SyncMode
 
@@ -26,14 +29,17 @@ class SyncRequest:
         mode: the name of a sync mode.
         into: `catalog.schema` of the datasets; None: `main.SOURCE`.
         key: the primary key of a dataset that is made; none: the table's.
-        columns: the logical types' texts of a dataset that is made, where the source has no types of its own; none: a
-            full scan finds them.
+        columns: the logical types' texts of a dataset that is made, where the source has no types of its own; those of
+            columns that are not named are found by a full scan.
         text: columns of a dataset that is made, which are read as the source prints them.
         arm: of datasets that are made; None: as the flag of the mode's writer says.
         allow_empty: lets a table without rows empty its dataset.
         cursor: a column whose values grow, by which new rows are found instead of by the source's own way.
         lag: how much a row's value may lie behind when it becomes visible; see `Cursor`.
         overwrite: lets `full` take away what other writers have changed since the last sync.
+        on_error: what becomes of records of files that can't be taken: `refuse` the sync at the first, or `quarantine`:
+            they go to the dataset `<dataset>__rejected`, visible together with the rows of the others.
+        max_rejected: how many may, of each table: a number, or a part as `0.5%`. None: any number.
         run: a name. Each table is synced for itself, with a moment and a version of its own, and one that a run of
             this name has done is left alone; None: all tables are of one moment, and visible together.
     """
@@ -51,6 +57,8 @@ class SyncRequest:
     lag: str | None = None
     run: str | None = None
     overwrite: bool = False
+    on_error: str = REFUSE
+    max_rejected: str | int | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,8 @@ class TablePlan:
         verb: how it is written.
         first: whether the dataset has no version; nobody may give it one meanwhile.
         cursor: how new rows are found; None: the source's own way.
+        rejected: the dataset of rejected records; None: none is rejected.
+        limit: how many may be.
     """
 
     source: str
@@ -76,6 +86,8 @@ class TablePlan:
     verb: str
     first: bool
     cursor: Cursor | None = None
+    rejected: Declaration | None = None
+    limit: Limit = field(default_factory=Limit)
 
     @property
     def keyed(self) -> bool:
@@ -87,7 +99,11 @@ class TablePlan:
         target = f"{self.declaration.name} on {in_words(self.declaration.mode)}"
         by = f", by {self.cursor.column} with a lag of {self.cursor.lag}" if self.cursor is not None else ""
         read = f"read {self.table.full_name} of {self.source}: {self.mode.about}{by}"
-        return [*self.declaration.actions(), f"{read}; {self.verb} them to {target}, as one new version"]
+        actions = [*self.declaration.actions(), f"{read}; {self.verb} them to {target}, as one new version"]
+        if self.rejected is not None:
+            told = f"append records that can't be taken to {self.rejected.name}, visible with it"
+            actions += [*self.rejected.actions(), told]
+        return actions
 
 
 def choose_tables(record: SourceRecord, found: Sequence[SourceTable], wanted: Sequence[str]) -> list[SourceTable]:
@@ -185,10 +201,18 @@ def plan_table(
             table=table.full_name,
         )
     cursor = _cursor(request, mode, table, bool(key))
+    taken = verb_named(verb)
+    limit = check_on_error(
+        request.on_error, request.max_rejected, taken.name, taken.keyed and taken.clears, "--mode incremental"
+    )
+    rejected = None
+    if request.on_error == QUARANTINE:
+        rejected = declare(tree, rejected_name(declaration.name), COLUMNS, mode=declaration.mode)
     first = existing is None or existing.head_version == 0
     # The database itself lets no key of it come twice, and there is nothing yet to match it with.
     by_itself = first and set(key) == set(table.primary_key)
-    return TablePlan(request.source, table, declaration, types, mode, "replace" if by_itself else verb, first, cursor)
+    written = "replace" if by_itself else verb
+    return TablePlan(request.source, table, declaration, types, mode, written, first, cursor, rejected, limit)
 
 
 def check_fed(dataset: str, version: int, feed: Feed | None, source: str, table: str) -> None:
@@ -214,10 +238,8 @@ def check_fed(dataset: str, version: int, feed: Feed | None, source: str, table:
 def _own_types(existing: DatasetRecord, request: SyncRequest) -> dict[str, str]:
     """Return the types of a dataset that is there, for a table that has none; what was declared has to be the same."""
     types = {column.name: str(column.type) for column in existing.schema.columns}
-    # The order of columns is the dataset's; a declaration may have the files'.
-    if request.columns and set(request.columns) == set(types):
-        return {name: request.columns[name] for name in types}
-    return dict(request.columns) or types
+    # The order of columns is the dataset's; a declaration may have the files', or be of some alone.
+    return as_text({**types, **request.columns}, request.text, existing.name)
 
 
 def _cursor(request: SyncRequest, mode: SyncMode, table: SourceTable, keyed: bool) -> Cursor | None:

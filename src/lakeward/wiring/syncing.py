@@ -9,7 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -21,12 +23,14 @@ from lakeward.errors import ConflictError, LakewardError, StorageError, UsageErr
 from lakeward.happenings import told
 from lakeward.sources.allowed import Allowed
 from lakeward.sources.connector import NEW, Position, ReadWindow, TableRead
+from lakeward.sources.file_set import RejectsOf
 from lakeward.storage.facade import Storage
 from lakeward.storage.requests import Output, WriteResult
 from lakeward.types.conform import to_reader
 from lakeward.wiring.actor import actor
 from lakeward.wiring.counted_batches import CountedBatches, Progress
 from lakeward.wiring.moment import Moment
+from lakeward.wiring.rejected import QUARANTINE, Apart, Tally, check_on_error
 from lakeward.wiring.sources import Sources
 from lakeward.wiring.sync_modes import MODES, sync_mode
 from lakeward.wiring.sync_plan import SyncRequest, TablePlan, check_fed, choose_tables, dataset_names, plan_table
@@ -37,6 +41,7 @@ class TableSynced:
     """What a sync did to one dataset; `rows_read` is also the number of rows that were written, see `WriteResult`.
 
     `files` are the paths of those that were read, of a source of files; `left` says what the next sync will read.
+    `rows_rejected` is the number of records that were left out, which are in the dataset `rejected_to`.
     """
 
     source: str
@@ -47,6 +52,8 @@ class TableSynced:
     written: WriteResult
     files: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    rows_rejected: int = 0
+    rejected_to: str | None = None
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
@@ -64,6 +71,7 @@ class SyncedSources(Sources):
         allowed: what sources may reach.
         jobs: how many tables are read at a time.
         keys: of requests, by which a run knows what it has done.
+        scratch: where records wait that are rejected.
     """
 
     def __init__(
@@ -74,9 +82,11 @@ class SyncedSources(Sources):
         allowed: Allowed,
         jobs: int,
         keys: IdempotencyKeys,
+        scratch: Path,
     ) -> None:
         super().__init__(tables, allowed)
         self._keys = keys
+        self._scratch = scratch
         self._jobs = jobs
         self._tree = tree
         self._storage = storage
@@ -96,12 +106,24 @@ class SyncedSources(Sources):
         with self.connected(record) as connector:
             if request.cursor is not None and not connector.cursors:
                 raise UsageError(f"a source of type {record.type} has no cursors", safe="nothing was changed")
+            limit = check_on_error(request.on_error, request.max_rejected, mode.name, deletes_others=False)
+            if request.on_error == QUARANTINE and not connector.rejects:
+                raise UsageError(
+                    f"a source of type {record.type} has no records that could be rejected, but values of its types",
+                    safe="nothing was changed",
+                    next_step="leave --on-error out; --text COLUMN reads a column as the source prints it",
+                )
             chosen = choose_tables(record, connector.discover(), request.tables)
             for table, name in zip(chosen, dataset_names(request, chosen), strict=True):
                 existing = self._tree.find(name)
                 feed = self._tables.feed(existing.id) if existing is not None else None
                 if existing is None:
-                    table = connector.described(table, request.columns, lambda what: _tell(progress, what))
+                    tally = Tally(name, limit) if request.on_error == QUARANTINE else None
+                    told = partial(_tell, progress)
+                    rejects = tally.rejects_of if tally is not None else None
+                    table = connector.described(table, request.columns, told, request.text, rejects)
+                    if tally is not None:
+                        tally.check(table.rows or 0)
                 plans.append(plan_table(self._tree, request, mode, table, name, feed, made_as))
         return plans
 
@@ -149,13 +171,15 @@ class SyncedSources(Sources):
             connector = stack.enter_context(self.connected(self.find(request.source)))
             moment = stack.enter_context(Moment(connector, min(self._jobs, len(plans))))
             syncs = [
-                _TableSync(plan, record, self._tables, moment, request, progress)
+                _TableSync(plan, record, self._tables, moment, request, progress, self._scratch)
                 for plan, record in zip(plans, records, strict=True)
             ]
+            outputs = [each.output() for each in syncs]
+            rejected = [each.rejected_output(self._tree) for each in syncs if each.apart is not None]
             try:
-                build = self._storage.build(
-                    [each.output() for each in syncs], writer=plans[0].mode.writer, width=self._jobs
-                )
+                # What was rejected is known once the rows were read.
+                width = self._jobs if not rejected else 1
+                build = self._storage.build([*outputs, *rejected], writer=plans[0].mode.writer, width=width)
             except Exception as error:
                 # On its way through other libraries an error of the source may have kept only its text.
                 if moment.raised is not None and moment.raised is not error:
@@ -215,8 +239,10 @@ class _TableSync:
         moment: Moment,
         request: SyncRequest,
         progress: Progress | None,
+        scratch: Path,
     ) -> None:
         self.record = record
+        self.apart = Apart(self._reader, record.name, plan.limit, scratch) if plan.rejected is not None else None
         self._plan = plan
         self._tables = tables
         self._moment = moment
@@ -235,8 +261,18 @@ class _TableSync:
             opened=self._check_held,
             fed=self._fed,
             give_up=self._moment.give_up,
-            idempotency_key=_key(self._plan, self._request.run) if self._request.run is not None else None,
+            idempotency_key=self._idempotency_key,
         )
+
+    def rejected_output(self, tree: Tree) -> Output:
+        """Return what brings the records that are left out to their dataset, which is made if it is missing."""
+        assert self.apart is not None and self._plan.rejected is not None, "some may be left out"
+        rejected = self._plan.rejected.carry_out(tree, actor())
+        return Output(rejected, "append", self.apart.rejected_rows, idempotency_key=self._idempotency_key)
+
+    @property
+    def _idempotency_key(self) -> str | None:
+        return _key(self._plan, self._request.run) if self._request.run is not None else None
 
     def result(self, written: WriteResult) -> TableSynced:
         """Return what the caller is told; every row that was read was written, or is said to have been there."""
@@ -252,7 +288,11 @@ class _TableSync:
         created = plan.declaration.existing is None
         files = tuple(file.path for file in self._read.files()) if self._read is not None else ()
         left = tuple(self._read.left()) if self._read is not None else ()
-        return TableSynced(plan.source, plan.table.full_name, plan.mode.name, created, read, written, files, left)
+        synced = TableSynced(plan.source, plan.table.full_name, plan.mode.name, created, read, written, files, left)
+        if self.apart is None or plan.rejected is None:
+            return synced
+        count = self.apart.rejected
+        return replace(synced, rows_rejected=count, rejected_to=plan.rejected.name if count else None)
 
     def _fed(self) -> Fed:
         read, plan = self._read, self._plan
@@ -312,10 +352,26 @@ class _TableSync:
                 dataset=self.record.name,
             )
         self._after = after
-        window = ReadWindow(plan.table, plan.types, plan.mode.what, after, plan.keyed, self._seen, plan.cursor)
-        read = self._moment.read(window)
-        self._read = read
+        opened = self._reader(None) if self.apart is None else self.apart.good_rows()
         total = plan.table.rows if plan.mode.whole else None
-        self._counted = CountedBatches(read.rows, f"syncing {self.record.name}", total, self._progress)
-        rows = pa.RecordBatchReader.from_batches(read.rows.schema, self._counted)
+        self._counted = CountedBatches(opened, f"syncing {self.record.name}", total, self._progress)
+        rows = pa.RecordBatchReader.from_batches(opened.schema, self._counted)
         return to_reader(rows, self.record.schema, dataset=self.record.name)
+
+    def _reader(self, rejects: RejectsOf | None) -> pa.RecordBatchReader:
+        plan = self._plan
+        self._read = self._moment.read(
+            ReadWindow(
+                plan.table,
+                plan.types,
+                plan.mode.what,
+                self._after,
+                plan.keyed,
+                self._seen,
+                plan.cursor,
+                self._request.text,
+                plan.declaration.schema.primary_key,
+                rejects,
+            )
+        )
+        return self._read.rows

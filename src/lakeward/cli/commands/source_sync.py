@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from lakeward.cli.columns import parse_columns, parse_names
 from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.commands.dataset_create import ArmOption, ColumnOption, ColumnsOption
+from lakeward.cli.commands.dataset_import import MaxRejectedOption, OnErrorOption
 from lakeward.cli.commands.source_add import SourceArgument
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session, heavy
@@ -86,6 +87,8 @@ def sync(
     cursor: CursorOption = None,
     lag: LagOption = None,
     run: RunOption = None,
+    on_error: OnErrorOption = "refuse",
+    max_rejected: MaxRejectedOption = None,
     allow_empty: EmptyOption = False,
     overwrite: OverwriteOption = False,
     dry_run: DryRunOption = False,
@@ -107,7 +110,8 @@ def sync(
 
     Of files, full reads all of them; incremental and append read those that are new, and one that was changed again
     where rows have a key. Which files were read is decided with their rows. Types of a new dataset are those that a
-    full scan of all files finds, or those that are declared.
+    full scan of all files finds, but for columns that are declared. With --on-error quarantine, records that can't be
+    taken go to DATASET__rejected, visible together with the rows, and hold nothing up.
     """
     check_arm(arm)
     heavy("lakeward.wiring.sync_modes").sync_mode(mode)
@@ -126,6 +130,8 @@ def sync(
         lag=lag,
         run=run,
         overwrite=overwrite,
+        on_error=on_error,
+        max_rejected=max_rejected,
     )
     if dry_run:
         with session.workspace() as workspace:
@@ -138,11 +144,14 @@ def sync(
         synced = workspace.sources.sync(request, session.progress)
     seconds = time.monotonic() - started
     rows = sum(each.rows_read for each in synced if not each.written.repeated)
+    rejected = sum(each.rows_rejected for each in synced)
+    became = f"{counted(rows, 'row')} written{f' + {rejected:,} rejected' if rejected else ''}"
     done = sum(each.written.repeated for each in synced)
     lines: list[RenderableType] = [
         _table(synced),
-        f"{counted(rows, 'row')} read{_of_files(synced)} = {counted(rows, 'row')} written, in {seconds:.1f} s",
+        f"{counted(rows + rejected, 'row')} read{_of_files(synced)} = {became}, in {seconds:.1f} s",
         *([f"{counted(done, 'table')} of run {run} done before, and not read again"] if done else []),
+        *(f"what was rejected, and why: dataset {each.rejected_to}" for each in synced if each.rejected_to is not None),
         *(f"left for the next sync: {each}" for table in synced for each in table.left),
         *(f"warning: {each.written.dataset}: {told}" for each in synced for told in each.written.warnings),
     ]

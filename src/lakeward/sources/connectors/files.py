@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -18,7 +19,8 @@ from lakeward.sources.connector import Connector, ReadWindow, Snapshot, SourceCo
 from lakeward.sources.connectors.files_read import FilesRead
 from lakeward.sources.file_formats import checked_options, format_named
 from lakeward.sources.file_patterns import FoundFile, find_files, folder_of, has_magic
-from lakeward.sources.file_set import FileSet
+from lakeward.sources.file_set import FileSet, RejectsOf
+from lakeward.sources.file_types import are_all, with_declared
 from lakeward.sources.object_store import ObjectStore, StoreAccess, is_location
 from lakeward.sources.references import is_reference
 from lakeward.sources.source_file import FileState
@@ -96,6 +98,7 @@ class FilesSource(Connector):
 
     name: ClassVar[str] = "files"
     options: ClassVar[type[BaseModel]] = FilesOptions
+    rejects: ClassVar[bool] = True
 
     def __init__(self, options: FilesOptions, allowed: Allowed) -> None:
         self._options = options
@@ -132,12 +135,19 @@ class FilesSource(Connector):
             self._opened(found)
         return f"{len(found):,} {'file' if len(found) == 1 else 'files'}"
 
-    def described(self, table: SourceTable, columns: Mapping[str, str], told: Callable[[str], None]) -> SourceTable:
-        """Return a table with its columns: those that were declared, or else a full scan of all its files finds."""
+    def described(
+        self,
+        table: SourceTable,
+        columns: Mapping[str, str],
+        told: Callable[[str], None],
+        text: Collection[str] = (),
+        rejects: RejectsOf | None = None,
+    ) -> SourceTable:
+        """Return a table with its columns: as they were declared, and the others as a full scan of all files finds."""
         assert isinstance(table, FilesTable)
-        if columns:
-            return replace(table, columns=_columns(columns))
         found = self._found(table.patterns)
+        if columns and not found:
+            return replace(table, columns=_columns(columns))
         if not found:
             raise UsageError(
                 f"no file is there yet for {', '.join(table.patterns)}",
@@ -145,10 +155,13 @@ class FilesSource(Connector):
                 next_step="sync when there is one, or declare the columns: --column NAME=TYPE",
                 table=table.name,
             )
-        files = self._opened(found)
-        profile = files.scan(lambda file: told(f"reading {file.name} from end to end"))
+        files = self._opened(found, text)
+        if are_all(columns, files):
+            return replace(table, columns=_columns(columns))
+        profile = files.scan(lambda file: told(f"reading {file.name} from end to end"), rejects, declared=columns)
         scanned = tuple((each, files.states[each.file]) for each in found)
-        return replace(table, columns=_columns(profile.columns), rows=profile.rows, scanned=scanned)
+        types = with_declared(profile.columns, columns, files)
+        return replace(table, columns=_columns(types), rows=profile.rows, scanned=scanned)
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -161,7 +174,7 @@ class FilesSource(Connector):
         assert isinstance(table, FilesTable)
         scanned = dict(table.scanned) if table.scanned is not None else None
         found = list(scanned) if scanned is not None else self._found(table.patterns)
-        read = FilesRead(found, self._opened, window, scanned or {})
+        read = FilesRead(found, partial(self._opened, text=window.text), window, scanned or {})
         follows = window.after is not None
         return TableRead(read.stream(), POSITION, follows, files=read.files, touched=read.touched, left=read.left)
 
@@ -180,8 +193,8 @@ class FilesSource(Connector):
                 )
         return find_files(patterns, self._store, self._allowed)
 
-    def _opened(self, found: Sequence[FoundFile]) -> FileSet:
-        return FileSet([each.file for each in found], self._options.format, self._format_options)
+    def _opened(self, found: Sequence[FoundFile], text: Collection[str] = ()) -> FileSet:
+        return FileSet([each.file for each in found], self._options.format, self._format_options, text)
 
     def _check_allowed(self) -> None:
         """Refuse patterns of places that may not be read, before there are files of theirs."""

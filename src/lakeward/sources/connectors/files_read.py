@@ -101,6 +101,8 @@ class FilesRead:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         files = self._opens(self._chosen) if self._chosen else None
+        if files is not None:
+            files.required = self._window.required
         for each in self._chosen:
             assert files is not None, "there is one"
             begun = self._begun(each)
@@ -109,7 +111,8 @@ class FilesRead:
             state, read = begun
             try:
                 with steady(each.file, self._scanned.get(each, state)):
-                    yield from files.opened(each.file).read(self._window.types)
+                    rejects = self._window.rejects(each.file) if self._window.rejects is not None else None
+                    yield from files.opened(each.file).read(self._window.types, rejects)
             except DataError as error:
                 error.safe = error.safe or "nothing was written"
                 raise

@@ -21,7 +21,7 @@ from lakeward.sources.formats.nested_text import is_nested, parse_nested
 from lakeward.sources.formats.packed_file import with_packings
 from lakeward.sources.formats.scanned_file import ScannedFile
 from lakeward.sources.formats.text_values import Unconvertible, has_text_form, parse_text, refusal
-from lakeward.sources.rejects import Rejects, misfits
+from lakeward.sources.rejects import NULL_KEY, Rejects, misfits
 from lakeward.sources.source_file import SourceFile
 from lakeward.types.logical import LogicalType, parse_type
 from lakeward.types.table import arrow_type
@@ -180,6 +180,9 @@ class CsvFile(FileFormat):
                 for row, reason in found.items():
                     wrong.setdefault(row, (column, reason))
                 arrays.append(parse(_nulled(texts[column], found), type_))
+            if records.sieve is not None and name in self.required:
+                for row in pc.indices_nonzero(texts[column].is_null()).to_pylist():
+                    wrong.setdefault(row, (column, NULL_KEY))
         return arrays, wrong
 
     def _records(self, rejects: Rejects | None) -> RecordReader:

@@ -16,7 +16,7 @@ from lakeward.sources.formats.excel_table import Chunk, ExcelOptions, SheetTable
 from lakeward.sources.formats.excel_values import Unfit, check_values, excel_array
 from lakeward.sources.formats.scanned_file import ScannedFile
 from lakeward.sources.formats.text_values import has_text_form
-from lakeward.sources.rejects import Rejected, Rejects, misfits
+from lakeward.sources.rejects import NULL_KEY, Rejected, Rejects, misfits
 from lakeward.sources.source_file import SourceFile
 from lakeward.types.logical import LogicalType, parse_type
 from lakeward.types.table import arrow_type
@@ -124,7 +124,7 @@ class ExcelFile(FileFormat):
             for chunk in table.chunks():
                 if rejects is not None:
                     typed = [(places[name], type_) for name, type_ in types.items()]
-                    chunk = _taken(table, chunk, typed, rejects)
+                    chunk = _taken(table, chunk, typed, rejects, [places[name] for name in self.required])
                 arrays = []
                 for name, type_ in types.items():
                     try:
@@ -162,12 +162,22 @@ def _readable(table: SheetTable, chunk: Chunk, rejects: Rejects) -> Chunk:
     return _taken(table, chunk, [(column, None) for column in range(len(chunk.columns))], rejects)
 
 
-def _taken(table: SheetTable, chunk: Chunk, types: Sequence[tuple[int, LogicalType | None]], rejects: Rejects) -> Chunk:
-    """Leave out the rows with a value that does not fit its column's type; None: any type."""
+def _taken(
+    table: SheetTable,
+    chunk: Chunk,
+    types: Sequence[tuple[int, LogicalType | None]],
+    rejects: Rejects,
+    required: Sequence[int] = (),
+) -> Chunk:
+    """Leave out the rows with a value that does not fit its column's type (None: any), or without a required one."""
     wrong: dict[int, tuple[int, Unfit]] = {}
     for column, type_ in types:
         for row, unfit in misfits(len(chunk.rows), partial(_fault, chunk.columns[column], type_)).items():
             wrong.setdefault(row, (column, unfit))
+    for column in required:
+        for row, value in enumerate(chunk.columns[column]):
+            if value is None:
+                wrong.setdefault(row, (column, Unfit(row, "", NULL_KEY)))
     for row, (column, error) in sorted(wrong.items()):
         place = table.place(chunk.rows[row], column)
         rejects(Rejected(chunk.rows[row], table.names[column], f"{place}: {_told(error)}", chunk.record(row)))

@@ -16,7 +16,7 @@ from lakeward.sources.formats.json_sieve import shown as record_shown
 from lakeward.sources.formats.json_values import Unfit, json_array, json_texts, shown
 from lakeward.sources.formats.packed_file import with_packings
 from lakeward.sources.formats.scanned_file import ScannedFile
-from lakeward.sources.rejects import Rejected, Rejects, misfits
+from lakeward.sources.rejects import NULL_KEY, Rejected, Rejects, misfits
 from lakeward.sources.source_file import SourceFile
 from lakeward.types.logical import LogicalType, parse_type
 from lakeward.types.schema import name_key
@@ -48,6 +48,7 @@ class JsonFile(FileFormat):
     """
 
     name = "json"
+    names_first = False
     suffixes = with_packings(".ndjson", ".jsonl", ".json")
 
     def __init__(
@@ -122,6 +123,10 @@ class JsonFile(FileFormat):
                         wrong.setdefault(row, (f"{name}{unfit.path}", f"{shown(unfit.value)} {unfit.reason}"))
                         columns[name][row] = None
                     arrays.append(typed(columns[name], type_))
+                if rejects is not None and name in self.required:
+                    for row, value in enumerate(columns[name]):
+                        if value is None:
+                            wrong.setdefault(row, (name, NULL_KEY))
             rows += len(chunk.rows)
             if rejects is not None and wrong:
                 kept = pa.array([row not in wrong for row in range(len(chunk.rows))], pa.bool_())

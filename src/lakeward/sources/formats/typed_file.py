@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakeward.errors import ColumnMismatch, SchemaError, SourceFileError, ValueRefused
 from lakeward.sources.file_format import OTHERS, FileFormat, FileProfile, check_columns, check_names
-from lakeward.sources.rejects import RECORD_CHARACTERS, Rejected, Rejects, misfits
+from lakeward.sources.rejects import NULL_KEY, RECORD_CHARACTERS, Rejected, Rejects, misfits
 from lakeward.types.arrow_values import exact
 from lakeward.types.logical import LogicalType, parse_type, simple
 from lakeward.types.nearest import logical_type
@@ -148,6 +149,9 @@ class TypedFile(FileFormat):
             found = misfits(batch.num_rows, partial(self._unfit, batch.column(name), name, type_))
             for row, reason in found.items():
                 wrong.setdefault(row, (name, reason))
+            if name in self.required:
+                for row in pc.indices_nonzero(batch.column(name).is_null()).to_pylist():
+                    wrong.setdefault(row, (name, NULL_KEY))
         for row, (name, reason) in sorted(wrong.items()):
             rejects(Rejected(rows_before + row + 1, name, reason, _text(batch.slice(row, 1))))
         kept = pa.array([row not in wrong for row in range(batch.num_rows)], pa.bool_()) if wrong else None
