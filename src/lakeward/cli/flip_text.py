@@ -9,7 +9,8 @@ from rich.console import RenderableType
 
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
-from lakeward.cli.text import counted, printable
+from lakeward.cli.text import printable
+from lakeward.migration.phrases import told
 
 if TYPE_CHECKING:
     from lakeward.control.flips import FlipEvent
@@ -17,38 +18,6 @@ if TYPE_CHECKING:
 
 WIDE = 80
 """The width of a terminal that every line of `flip status` fits in."""
-
-ORDER = ("mode", "epoch", "reads", "version", "rows", "bytes", "digest", "lossy", "expected_seconds", "basis")
-"""In which order people are told of what a stage has found. The log does not keep one; what is not here comes last."""
-
-COUNTED = {
-    "reads": "read",
-    "rows": "row",
-    "bytes": "byte",
-    "mismatches": "difference",
-    "removed": "row",
-    "brought": "row",
-}
-"""What is counted, by the names that the log has."""
-
-PHRASES = {
-    "reads": "{} compared",
-    "removed": "{} removed",
-    "brought": "{} brought",
-    "unreadable": "not readable any more: {}",
-    "lossy": "lossy: {}",
-    "expected_seconds": "expected to take {} s",
-    "basis": "going by {}",
-    "seconds": "in seconds {}",
-    "ignored": "not compared: {}",
-    "ignored_exact": "the rest is equal: {}",
-    "latency_ratio": "reads take {} times as long",
-    "error": "{}",
-}
-"""How people are told what the log has under a name; what is not here is told by its name."""
-
-FOR_PROGRAMS = {"columns"}
-"""Of what a stage tells, that which is of no use to people: a fingerprint."""
 
 
 def show_steps(session: Session, steps: list[Step], now: FlipStatus) -> None:
@@ -59,31 +28,6 @@ def show_steps(session: Session, steps: list[Step], now: FlipStatus) -> None:
     session.show(
         {"steps": [step.to_json() for step in steps], **now.to_json()}, [*lines, *route_lines(now)], next_commands(now)
     )
-
-
-def told(details: object) -> str:
-    """Return what a stage found, for people."""
-    assert isinstance(details, dict)
-    shown = [name for name in details if name not in FOR_PROGRAMS]
-    names = sorted(shown, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
-    return ", ".join(_phrase(name, details[name]) for name in names)
-
-
-def _phrase(name: str, value: object) -> str:
-    what = COUNTED.get(name)
-    text = counted(value, what) if what is not None and isinstance(value, int) else _plain(value)
-    unsaid = "{}" if what is not None else name.replace("_", " ") + " {}"
-    return PHRASES.get(name, unsaid).format(text)
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, dict):
-        return f"({told(value)})"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return "; ".join(map(str, value))
-    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def route_lines(now: FlipStatus) -> list[RenderableType]:

@@ -98,6 +98,7 @@ class History:
         dataset_id: int | None = None,
         status: str | None = None,
         writer: str | None = None,
+        pipeline: str | None = None,
         idle: bool = True,
         most: int = 100,
     ) -> list[Transaction]:
@@ -108,6 +109,7 @@ class History:
             dataset_id: of this dataset only.
             status: with this status only.
             writer: of this writer only.
+            pipeline: of builds of this pipeline only.
             idle: also those that ended because there was nothing to write.
             most: at most so many.
         """
@@ -116,12 +118,14 @@ class History:
             "dataset_id": dataset_id,
             "status": status,
             "writer": writer,
+            "pipeline": pipeline,
+            "known": list(names),
             "without": without,
             "edit": EDIT,
             "most": most,
         }
         rows = self._database.fetch(QUERIES["transactions"], asked)
-        return [_transaction(row, names[row["dataset_id"]]) for row in rows if row["dataset_id"] in names]
+        return [_transaction(row, names[row["dataset_id"]]) for row in rows]
 
 
 def _transaction(row: sqlalchemy.RowMapping, dataset: str) -> Transaction:

@@ -13,6 +13,7 @@ LEFT JOIN LATERAL (
 WHERE (CAST(:writer AS text) IS NULL OR t.writer = :writer) AND (CAST(:dataset_id AS bigint) IS NULL OR t.dataset_id = :dataset_id)
   AND (CAST(:status AS text) IS NULL OR t.status = :status)
   AND (CAST(:without AS text) IS NULL OR t.error IS DISTINCT FROM :without)
+  AND (CAST(:pipeline AS text) IS NULL OR t.pipeline = :pipeline) AND t.dataset_id = ANY(CAST(:known AS bigint[]))
 -- A compaction that a writer found comes before it, although its row was made later.
 ORDER BY CASE WHEN CAST(:dataset_id AS bigint) IS NULL THEN t.id ELSE t.version END DESC LIMIT :most;
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from lakeward.control.parity import ParityCheck, Tally
 from lakeward.migration import accepting, resyncing
 from lakeward.migration.accepting import Rule
 from lakeward.migration.checking import Check, check
@@ -51,6 +52,16 @@ class Comparisons:
         flip = self._rooms.flips.active(dataset.id)
         other = {"postgres": "iceberg", "iceberg": "postgres"}[dataset.route.primary_arm]
         return check(self._rooms, dataset, direction_to(to or (flip.to if flip is not None else other)), tell)
+
+    def found(self, name: str, *, most: int = 20) -> list[ParityCheck]:
+        """Return what the newest comparisons of a dataset's arms have found, newest first."""
+        return self._rooms.parity.newest(self._rooms.tree.dataset(name).id, most=most)
+
+    def tally(self, name: str) -> Tally | None:
+        """Count what comparisons have found since the dataset's newest flip began; None: it never had one."""
+        dataset = self._rooms.tree.dataset(name)
+        flip = self._rooms.flips.newest(dataset.id)
+        return None if flip is None else self._rooms.parity.tally(dataset.id, flip.started_at, ("postgres", "iceberg"))
 
     def verify(self, name: str) -> Verified:
         """Compare all rows of a dataset on every arm that holds its head, and keep what was found.

@@ -56,14 +56,12 @@ class Workspace(TreeOfNames):
         self.ledger = parts.ledger
         self.storage = parts.storage
         self.replication = parts.replication
-        self.moving = parts.moving
-        self.moves = parts.moves
+        self.moving, self.moves = parts.moving, parts.moves
         self.flags = parts.flags
         self.adopting = Adoption(parts.adopting)
-        self._flips = parts.flips
+        self._flips, self.flips = parts.flips, parts.flips.flips
         self.comparisons = Comparisons(parts.flips, actor)
-        self.recovery = parts.recovery
-        self.retention, self.upkeep = parts.retention, parts.upkeep
+        self.recovery, self.retention, self.upkeep = parts.recovery, parts.retention, parts.upkeep
         self.pipelines, self.sources = parts.pipelines, parts.sources
         self.sql = parts.queries.sql
         self._models, self._metrics = parts.models, parts.metrics
@@ -379,10 +377,12 @@ class Workspace(TreeOfNames):
         """
         return self.upkeep.run(datasets, older_than=older_than, dry_run=dry_run, progress=progress)
 
-    def transactions(self, *, status: str | None = None, most: int = 100) -> list[Transaction]:
-        """Return ledger rows of all datasets, newest first."""
+    def transactions(
+        self, *, status: str | None = None, pipeline: str | None = None, most: int = 100
+    ) -> list[Transaction]:
+        """Return ledger rows of all datasets, or of those that a pipeline wrote, newest first."""
         names = {record.id: record.name for record in self.tree.datasets()}
-        return History(self.database).transactions(names, status=status, most=most)
+        return History(self.database).transactions(names, status=status, pipeline=pipeline, most=most)
 
     def close(self) -> None:
         """Give up connections; the last user of an embedded server stops it. Repeating it does nothing."""

@@ -71,4 +71,6 @@ document.addEventListener("htmx:sendError", () => {
   said.replaceChildren(message);
 });
 // What was said of the page before is not of this one.
-document.addEventListener("htmx:beforeRequest", () => document.getElementById("said")?.replaceChildren());
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (!event.detail.elt.closest("[data-quiet]")) document.getElementById("said")?.replaceChildren();
+});

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakeward.cli.flip_text import told
+from lakeward.migration.phrases import told
 
 
 @pytest.mark.parametrize(
