@@ -28,7 +28,8 @@
     │   └── ExpectationFailed              exit 5   the audit refused the prepared version
     ├── SourceError                        exit 1   a source outside the workspace can't be read
     ├── ConflictError                      exit 6   somebody else holds or changed the thing
-    │   ├── LockTimeout                             the dataset's open slot stayed taken
+    │   ├── Contended                               somebody else works on it now; it can be repeated as it is
+    │   │   └── LockTimeout                         the dataset's open slot stayed taken
     │   ├── LeaseLost                               our lease or fence is gone: the write was aborted
     │   ├── RouteChanged                            the dataset's route moved on while we wrote
     │   ├── MoveRefused                             a table can't be given its new name, and kept its old one
@@ -261,7 +262,11 @@ class ConflictError(LakewardError):
     exit_code = 6
 
 
-class LockTimeout(ConflictError):
+class Contended(ConflictError):
+    """Somebody else works on it now, or was quicker; the very same can be asked for again."""
+
+
+class LockTimeout(Contended):
     """The dataset's open slot stayed taken. Fields: `dataset`, `holder`, `host`, `pid`, `age_seconds`, `build`."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -11,18 +11,27 @@ from lakeward.errors import Stopped
 
 
 class Stop:
-    """What the threads of one piece of work are asked by to end."""
+    """What the threads of one piece of work are asked by to end.
 
-    def __init__(self) -> None:
+    Args:
+        otherwise: says whether it was asked in another way, too; called by whoever looks up.
+    """
+
+    def __init__(self, otherwise: Callable[[], bool] = lambda: False) -> None:
         self._changed = threading.Condition()
         self._hearing = 0
-        self.asked = False
+        self._asked = False
+        self._otherwise = otherwise
+
+    @property
+    def asked(self) -> bool:
         """Whether the work is to end."""
+        return self._asked or self._otherwise()
 
     def ask(self) -> None:
         """Let whoever hears it end as soon as it can, and nobody begin; and wait until all have ended."""
         with self._changed:
-            self.asked = True
+            self._asked = True
             self._changed.wait_for(lambda: not self._hearing)
 
     def check(self) -> None:

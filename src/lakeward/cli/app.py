@@ -22,6 +22,7 @@ from lakeward.cli.commands import (
     flags,
     flip,
     init,
+    job,
     ledger,
     lint_seam,
     maintain,
@@ -35,6 +36,7 @@ from lakeward.cli.commands import (
     sql,
     status,
     verify,
+    worker,
 )
 from lakeward.cli.next_steps import given_home, with_home
 from lakeward.cli.redaction import Redactor
@@ -87,6 +89,8 @@ for _module in (
     maintain,
     model,
     serve,
+    worker,
+    job,
     lint_seam,
     demo,
 ):

@@ -24,7 +24,7 @@ from sqlalchemy.dialects.postgresql import psycopg as psycopg_dialect
 from sqlalchemy.engine import URL, make_url
 
 from lakeward.errors import (
-    ConflictError,
+    Contended,
     DatabaseUnavailable,
     LakewardError,
     SettingsError,
@@ -156,7 +156,7 @@ class Database:
 
         Raises:
             DatabaseUnavailable: Postgres can't be reached, or went away.
-            ConflictError: Postgres rolled it back for the sake of another one.
+            Contended: Postgres rolled it back for the sake of another one.
             StorageFull: it has no space left.
         """
         with self._named_errors(), self._open(self.engine).begin() as connection:
@@ -248,7 +248,7 @@ class Database:
         text = self.redacted(str(cause)).strip()
         state = cause.sqlstate if isinstance(cause, psycopg.Error) else None
         if state is not None and (state.startswith("40") or isinstance(cause, psycopg.errors.LockNotAvailable)):
-            return ConflictError(
+            return Contended(
                 f"Postgres at {self.display_url} gave up a transaction that stood in another's way: {text}",
                 safe="the transaction was rolled back",
                 next_step="repeat",

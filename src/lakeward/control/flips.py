@@ -13,7 +13,7 @@ import sqlalchemy
 
 from lakeward.control.db import Database, Queries
 from lakeward.control.leases import Heartbeat, Owner
-from lakeward.errors import ConflictError
+from lakeward.errors import Contended
 
 QUERIES = Queries.beside(__file__)
 
@@ -111,7 +111,7 @@ class Flips:
         """Keep a flip to this process for a block. What its stages do is safe without; this keeps two from racing.
 
         Raises:
-            ConflictError: another process works on it.
+            Contended: another process works on it.
         """
         fence = self._claim(flip, dataset)
         key = {"id": flip.id, "fence": fence}
@@ -182,7 +182,7 @@ class Flips:
         }
         taken = self._database.fetch(QUERIES["claim"], claim)
         if not taken:
-            raise ConflictError(
+            raise Contended(
                 f"the flip of dataset {dataset} is worked on by {owner or 'another process'}",
                 safe="nothing was changed",
                 next_step=f"wait for it: lakeward flip status {dataset}",

@@ -8,8 +8,8 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from lakeward.errors import ControlError, LakewardError
-from lakeward.stopping import Stop
+from lakeward.errors import ControlError, LakewardError, Stopped
+from lakeward.stopping import Stop, check, current
 from lakeward.storage.requests import BuildResult
 
 What = TypeVar("What")
@@ -92,6 +92,7 @@ class Schedule:
         """
         if self.width == 1:
             for name in iter(self._next, None):
+                check()
                 self._end(name, lambda name=name: build(name))  # type: ignore[misc]
         else:
             self._run_in_threads(build)
@@ -102,7 +103,8 @@ class Schedule:
         )
 
     def _run_in_threads(self, build: Callable[[str], BuildResult]) -> None:
-        stop = Stop()
+        outer = current()
+        stop = Stop() if outer is None else Stop(lambda: outer.asked)
 
         def stoppable(name: str) -> BuildResult:
             with stop.heard():
@@ -157,6 +159,8 @@ class Schedule:
     def _end(self, name: str, result: Callable[[], BuildResult]) -> None:
         try:
             self._results[name] = result()
+        except Stopped:
+            raise
         except LakewardError as error:
             self._failures[name] = error
 

@@ -211,6 +211,24 @@ class ServerSection(_Section):
     body_limit_bytes: int = Field(1 << 30, gt=0, description="how many bytes a request may bring")
 
 
+class JobsSection(_Section):
+    """Work that is queued, and the workers that do it."""
+
+    width: int = Field(2, ge=1, le=16, description="how many jobs a worker runs at a time")
+    attempts: int = Field(
+        5, ge=1, le=100, description="how often a job is tried whose error may pass, or whose worker died"
+    )
+    stop_seconds: float = Field(
+        30.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="how long a worker that is to end lets its jobs go on, before it gives them back",
+    )
+    keep_days: float = Field(
+        30.0, gt=0, allow_inf_nan=False, description="for how many days a job that has ended, and its log, are kept"
+    )
+
+
 class Settings(_Section):
     """Every setting of a workspace."""
 
@@ -235,6 +253,7 @@ class Settings(_Section):
     sources: SourcesSection = SourcesSection()  # type: ignore[call-arg]
     shadow: ShadowSection = ShadowSection()  # type: ignore[call-arg]
     server: ServerSection = ServerSection()  # type: ignore[call-arg]
+    jobs: JobsSection = JobsSection()  # type: ignore[call-arg]
 
     @field_validator("home", "warehouse", mode="before")
     @classmethod

@@ -19,7 +19,7 @@ from lakeward.control.idempotency import IdempotencyKeys
 from lakeward.control.records import Fed, FileRead, OpenTransaction
 from lakeward.control.sources import SourceTables
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import ConflictError, LakewardError, StorageError, UsageError
+from lakeward.errors import ConflictError, Contended, LakewardError, StorageError, UsageError
 from lakeward.happenings import told
 from lakeward.sources.allowed import Allowed
 from lakeward.sources.connector import NEW, Position, ReadWindow, TableRead
@@ -311,7 +311,7 @@ class _TableSync:
         """Look once more, now that nobody else can write: the plan was made before."""
         plan = self._plan
         if plan.first and transaction.parent_version > 0:
-            raise ConflictError(
+            raise Contended(
                 f"dataset {self.record.name} got its first version while its sync was prepared",
                 safe=f"the dataset is unchanged at version {transaction.parent_version}",
                 next_step="repeat the sync",
