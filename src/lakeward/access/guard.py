@@ -21,6 +21,7 @@ from typing import ParamSpec, TypeVar
 from lakeward.access.actions import ACTIONS
 from lakeward.access.principal import NOBODY, OWNER, Place, Principal
 from lakeward.errors import Forbidden
+from lakeward.happenings import current
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -37,6 +38,9 @@ def principal() -> Principal:
 @contextmanager
 def acting(who: Principal) -> Iterator[Principal]:
     """Let somebody act within the block, and in what it awaits; threads that it starts need `carried`."""
+    if (around := current()) is not None:
+        # So that the log says of a request who made it.
+        around.facts["principal"] = who.name
     before = _acting.set(who)
     try:
         yield who

@@ -39,9 +39,9 @@ from lakeward.cli.commands import (
     worker,
 )
 from lakeward.cli.next_steps import given_home, with_home
-from lakeward.cli.redaction import Redactor
 from lakeward.cli.session import PIPE_CLOSED, OutputFormat, Session, forget_stdout
 from lakeward.errors import LakewardError
+from lakeward.redaction import Redactor
 
 EXIT_CODES = {
     0: "done",

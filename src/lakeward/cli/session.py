@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import logging
 import os
 import sys
 import tempfile
@@ -18,13 +17,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from lakeward import logs
 from lakeward.cli.next_steps import with_home
 from lakeward.cli.progress import Progress
-from lakeward.cli.redaction import Redactor
 from lakeward.errors import UnknownObject
+from lakeward.redaction import Redactor
 from lakeward.types.plain_json import json_value
 
 if TYPE_CHECKING:
+    from lakeward.wiring.sections import LogsSection
     from lakeward.wiring.settings import LoadedSettings
     from lakeward.wiring.workspace import Workspace
 
@@ -63,11 +64,33 @@ class Session:
         self.project: Path | None = None
         lines = not quiet and output is OutputFormat.text
         self.progress = Progress(sys.stderr, ("live" if sys.stderr.isatty() else "lines") if lines else "none")
-        _configure_logging(verbose, quiet, self.redactor)
+        self._service = False
+        self._verbose = verbose
+        self._set_up_logs(None)
 
     def progress_of_stage(self, stage: str, rows: int, total: int | None) -> None:
         """Show how far a stage of a flip is. The canary counts its reads, all others rows."""
         self.progress(stage, rows, total, "reads" if stage == "canary" else "rows")
+
+    def log_as_service(self) -> None:
+        """Log like what runs for days: from `info` on, and with the time, unless settings say otherwise."""
+        self._service = True
+        self._set_up_logs(None)
+
+    def _set_up_logs(self, wanted: LogsSection | None) -> None:
+        """Set up the log of this process; what the command line says counts more than settings."""
+        level = (wanted.level if wanted is not None else None) or ("info" if self._service else "warning")
+        if self.quiet:
+            level = "error"
+        elif self._verbose:
+            level = "debug" if self._verbose > 1 else "info" if level != "debug" else level
+        logs.set_up(
+            self.redactor,
+            form=wanted.format if wanted is not None else "text",
+            level=level,
+            everything=self._verbose > 1,
+            timed=self._service,
+        )
 
     # The workspace ---------------------------------------------------------------------------------------------------
 
@@ -95,7 +118,7 @@ class Session:
         """
         opening = heavy("lakeward.wiring.opening")
         loaded: LoadedSettings = opening.resolve_settings(self.flags, self.settings_file)
-        self._learn_secrets(loaded)
+        self._learn(loaded)
         missing = _missing_home(loaded)
         if missing is not None and not make:
             raise UnknownObject(
@@ -115,7 +138,7 @@ class Session:
         """
         opening = heavy("lakeward.wiring.opening")
         loaded: LoadedSettings = opening.resolve_settings(self.flags, self.settings_file)
-        self._learn_secrets(loaded)
+        self._learn(loaded)
         missing = _missing_home(loaded)
         if missing is None:
             with self.workspace() as workspace:
@@ -125,11 +148,12 @@ class Session:
             with opening.open_workspace(scratch, warehouse=Path(scratch, "warehouse")) as workspace:
                 yield workspace, [f"make the workspace in {missing}"]
 
-    def _learn_secrets(self, loaded: LoadedSettings) -> None:
+    def _learn(self, loaded: LoadedSettings) -> None:
         if loaded.values.database_url is not None:
             self.redactor.add_url(loaded.values.database_url.get_secret_value())
         for value in loaded.values.catalog.values():
             self.redactor.add_url(value)
+        self._set_up_logs(loaded.values.logs)
 
     # Output ----------------------------------------------------------------------------------------------------------
 
@@ -206,26 +230,3 @@ def _missing_home(loaded: LoadedSettings) -> Path | None:
         return None
     home = home.expanduser().absolute()
     return None if (home / "postgres").exists() else home
-
-
-class _Formatter(logging.Formatter):
-    """Formats a record, tracebacks included, without secrets."""
-
-    def __init__(self, redactor: Redactor) -> None:
-        super().__init__("%(levelname)s %(name)s: %(message)s")
-        self._redactor = redactor
-
-    def format(self, record: logging.LogRecord) -> str:
-        return self._redactor(super().format(record))
-
-
-def _configure_logging(verbose: int, quiet: bool, redactor: Redactor) -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Formatter(redactor))
-    root = logging.getLogger()
-    for other in [each for each in root.handlers if isinstance(each.formatter, _Formatter)]:
-        root.removeHandler(other)
-    root.addHandler(handler)
-    root.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose > 1 else logging.WARNING)
-    ours = logging.ERROR if quiet else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
-    logging.getLogger("lakeward").setLevel(ours)

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 import lakeward
 from lakeward.server.found_routes import include_all
@@ -13,6 +14,8 @@ from lakeward.server.perimeter import LOOPBACK, Perimeter
 from lakeward.server.problems import register
 from lakeward.server.rooms import Rooms
 from lakeward.server.routing import PREFIX
+from lakeward.server.streams import MOST, OpenStreams
+from lakeward.server.telling import Told
 from lakeward.server.web.site import add_pages
 from lakeward.wiring.workspace import Workspace
 
@@ -23,6 +26,7 @@ def create_app(
     *,
     page_rows: int,
     body_limit: int,
+    streams: int = MOST,
     hosts: Collection[str] = LOOPBACK,
 ) -> FastAPI:
     """Return the application that serves a workspace.
@@ -32,9 +36,10 @@ def create_app(
         scratch: a directory for bodies of requests.
         page_rows: how many rows a page has at most.
         body_limit: how many bytes a request may bring.
+        streams: how many streams of rows may be open at a time.
         hosts: names by which the server may be called.
     """
-    app = FastAPI(
+    app = _Application(
         title="Lakeward",
         version=lakeward.__version__,
         summary="Datasets that live as Postgres rows or Iceberg tables.",
@@ -45,9 +50,18 @@ def create_app(
         # As programs that are made from the description call them.
         generate_unique_id_function=lambda route: route.name,
     )
-    app.state.rooms = Rooms(workspace, scratch, page_rows)
+    app.state.rooms = Rooms(workspace, scratch, page_rows, streams=OpenStreams(streams))
     register(app)
     include_all(app)
     add_pages(app)
     app.add_middleware(Perimeter, hosts=hosts, body_limit=body_limit)
     return app
+
+
+class _Application(FastAPI):
+    """Tells of every request, those included that are refused, or fail, before a route is found."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """See Starlette; what tells of requests stands around all of it."""
+        rooms: Rooms = self.state.rooms
+        return Told(super().build_middleware_stack(), rooms.measures.answered)

@@ -135,13 +135,14 @@ def _gone(_: Request, error: Exception) -> JSONResponse:
     return problem(HTTPStatus.BAD_REQUEST, "UsageError", "the request broke off", safe="nothing was changed")
 
 
-def _unexpected(_: Request, error: Exception) -> JSONResponse:
+def _unexpected(request: Request, error: Exception) -> JSONResponse:
     log.error("unexpected %s", type(error).__name__, exc_info=error)
     answer = problem(
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "Unexpected",
         f"unexpected {type(error).__name__}; the log of the server has more",
         next_steps=["report it as a fault of Lakeward, with what the log says"],
+        fields={"request": getattr(request.state, "request_id", None)},
     )
     # The connection is closed after it; without a word, the client's next request would be lost there.
     answer.headers["Connection"] = "close"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,8 @@ from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
 from lakeward.errors import UsageError
+from lakeward.server.measures import Measures
+from lakeward.server.streams import OpenStreams
 from lakeward.wiring.workspace import Workspace
 
 REPEATED = ("column", "namespace", "key", "partition")
@@ -28,12 +31,19 @@ class Rooms:
         scratch: a directory of its own, for bodies of requests while they arrive.
         page_rows: how many rows a page has at most.
         writers: how many requests write at a time.
+        streams: of rows, that are open.
     """
 
     workspace: Workspace
     scratch: Path
     page_rows: int
     writers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(WRITERS))
+    streams: OpenStreams = field(default_factory=OpenStreams)
+
+    @cached_property
+    def measures(self) -> Measures:
+        """Its numbers, which it counts from when they are first asked for."""
+        return Measures(self.workspace, lambda: self.streams.open)
 
 
 def known_parameters(request: Request) -> None:

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
 from lakeward.server.representations import Part
+from lakeward.server.streams import OpenStreams
 
 
 class RowStream(StreamingResponse):
@@ -35,7 +36,9 @@ class RowStream(StreamingResponse):
         super().__init__(self._ahead(), media_type=media_type, headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
+        """Send it, as one of the streams of its application."""
+        streams = scope["app"].state.rooms.streams if "app" in scope else OpenStreams()
+        streams.begin()
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -44,6 +47,7 @@ class RowStream(StreamingResponse):
                 if self._following is not None:
                     await asyncio.wait([self._following])
                 await run_in_threadpool(self._parts.close)
+                streams.end()
 
     async def _ahead(self) -> AsyncIterator[Part]:
         self._following = self._next()

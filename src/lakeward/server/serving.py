@@ -6,15 +6,17 @@ import asyncio
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import uvicorn
 
 from lakeward.compute.scratch import Scratch
 from lakeward.errors import UsageError
+from lakeward.happenings import listen
 from lakeward.server.app import create_app
 from lakeward.server.perimeter import LOOPBACK
-from lakeward.wiring.settings import ServerSection
+from lakeward.server.rooms import Rooms
+from lakeward.wiring.sections import ServerSection
 from lakeward.wiring.workspace import Workspace
 
 GRACE_SECONDS = 30
@@ -45,8 +47,16 @@ def serve(workspace: Workspace, settings: ServerSection, ready: Callable[[str], 
     listener = _listening(settings.host, settings.port)
     host, port = listener.getsockname()[:2]
     # In a directory that the next one who opens the workspace removes if this process is killed.
-    with listener, closing(Scratch(workspace.upkeep.scratch)) as bodies:
-        app = create_app(workspace, bodies.path, page_rows=settings.page_rows, body_limit=settings.body_limit_bytes)
+    with listener, closing(Scratch(workspace.upkeep.scratch)) as bodies, ExitStack() as undo:
+        app = create_app(
+            workspace,
+            bodies.path,
+            page_rows=settings.page_rows,
+            body_limit=settings.body_limit_bytes,
+            streams=settings.streams,
+        )
+        rooms: Rooms = app.state.rooms
+        undo.callback(listen(rooms.measures))
         config = uvicorn.Config(
             app, log_config=None, access_log=False, timeout_graceful_shutdown=GRACE_SECONDS, server_header=False
         )

@@ -60,6 +60,14 @@ class Receiver(ABC):
         """Write a file where the arm keeps files, find it and delete it again; None: the arm keeps none."""
         return None
 
+    def reach(self) -> None:
+        """Ask the arm's catalog for anything; nothing where the arm has none.
+
+        Raises:
+            CatalogError: the catalog does not answer.
+        """
+        return
+
     def catalog(self, *, probe: bool = False) -> KnownCatalog | None:
         """Return what is known of the arm's catalog; None: the arm has none.
 

@@ -9,7 +9,8 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.tree import Tree
 from lakeward.pipelines.ad_hoc import AdHoc, SqlLimits
 from lakeward.storage.facade import Storage
-from lakeward.wiring.settings import ComputeSection, Settings
+from lakeward.wiring.sections import ComputeSection
+from lakeward.wiring.settings import Settings
 
 
 def compute_engine(wanted: ComputeSection, scratch: Path) -> DuckDBEngine:

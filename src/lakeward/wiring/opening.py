@@ -70,14 +70,8 @@ from lakeward.wiring.follow_worker import FollowLimits, FollowRooms
 from lakeward.wiring.following import FollowedSources
 from lakeward.wiring.parts import Parts
 from lakeward.wiring.places import expanded, prepared_home, scratch_below, warehouse_of
-from lakeward.wiring.settings import (
-    SETTINGS_FILE,
-    LedgerSection,
-    LoadedSettings,
-    Settings,
-    ShadowSection,
-    load_settings,
-)
+from lakeward.wiring.sections import LedgerSection, ShadowSection
+from lakeward.wiring.settings import SETTINGS_FILE, LoadedSettings, Settings, load_settings
 from lakeward.wiring.tree import tree_rooms
 from lakeward.wiring.upkeep import Upkeep
 from lakeward.wiring.workspace import Workspace

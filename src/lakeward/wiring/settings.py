@@ -7,13 +7,29 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_serializer, field_validator
+from pydantic import BaseModel, Field, SecretStr, ValidationError, field_serializer, field_validator
 from pydantic_core import PydanticCustomError
 
-from lakeward.control.flags.registry import WRITERS
 from lakeward.errors import SettingsError
+from lakeward.wiring.sections import (
+    BuildSection,
+    CompactionSection,
+    ComputeSection,
+    IcebergSection,
+    JobsSection,
+    LedgerSection,
+    LogsSection,
+    ModelsSection,
+    RetentionSection,
+    Section,
+    ServerSection,
+    ShadowSection,
+    SourcesSection,
+    SqlSection,
+    StorageSection,
+)
 
 ENVIRONMENT_PREFIX = "LAKEWARD_"
 SETTINGS_FILE = "lakeward.toml"
@@ -21,215 +37,8 @@ SETTINGS_FILE = "lakeward.toml"
 TEST_PREFIX = "LAKEWARD_TEST_"
 """Variables of the product's own tests; any other that begins with `LAKEWARD_` is a setting, or a mistake."""
 
-_SIZE = r"^\d+(\.\d+)? ?([kKMGT]i?)?B$"
 
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class LedgerSection(_Section):
-    """The ledger's patience."""
-
-    lease_seconds: float = Field(
-        60.0, gt=0, allow_inf_nan=False, description="how long a silent owner keeps its transaction, in seconds"
-    )
-    lock_timeout_seconds: float = Field(
-        300.0, ge=0, allow_inf_nan=False, description="how long a writer waits for a dataset, in seconds"
-    )
-    idempotency_days: float = Field(
-        7.0, ge=0, allow_inf_nan=False, description="for how many days a request's idempotency key is remembered"
-    )
-    recover_at_start: bool = Field(
-        True, description="whether `lakeward.open` tidies up after processes that died; the command line never does"
-    )
-
-
-class RetentionSection(_Section):
-    """What stays readable of a dataset's past."""
-
-    versions: int = Field(
-        100, ge=1, description="how many of a dataset's newest versions are readable, at least; older ones expire"
-    )
-    comparisons: int = Field(
-        1000,
-        ge=1,
-        description="how many findings of comparisons of its arms stay, of each kind, besides differences that stand",
-    )
-    dropped_days: float = Field(
-        7.0, ge=0, allow_inf_nan=False, description="for how many days what is dropped from now on can come back"
-    )
-
-
-class StorageSection(_Section):
-    """How the arms read and write."""
-
-    memory_limit: str = Field(
-        "512MB", pattern=_SIZE, description="what DuckDB may use for storage work before it spills"
-    )
-    target_file_bytes: int = Field(
-        512 << 20, gt=0, description="bytes in memory at which an Iceberg data file is closed"
-    )
-
-
-class IcebergSection(_Section):
-    """Where Iceberg tables are in their catalog."""
-
-    born_in_place: bool = Field(
-        True, description="whether a new table is made in `catalog.schema`; else in the legacy namespace `datasets`"
-    )
-    born_in_place_by_writer: dict[str, bool] = Field(
-        {}, description="the same for single writers, by the names that `lakeward flags list` shows"
-    )
-
-    @field_validator("born_in_place_by_writer")
-    @classmethod
-    def _known_writers(cls, value: dict[str, bool]) -> dict[str, bool]:
-        for name in value:
-            if name not in WRITERS:
-                near = difflib.get_close_matches(name, WRITERS, n=1)
-                raise PydanticCustomError("writer", f"there is no writer {name}{', but ' + near[0] if near else ''}")
-        return value
-
-
-class CompactionSection(_Section):
-    """When data files of Iceberg tables are rewritten."""
-
-    mode: Literal["automatic", "manual", "off"] = Field(
-        "automatic", description="`automatic`: after writes and by `lakeward maintain`; `manual`: by that alone; `off`"
-    )
-    delete_files: int = Field(8, ge=1, description="a data file that so many delete files apply to is rewritten")
-    deleted_share: float = Field(
-        0.3, gt=0, le=1, description="so is one of which more than this share of rows is deleted"
-    )
-    small_files: int = Field(
-        32, ge=2, description="so many small data files are merged after a write; `lakeward maintain` merges any two"
-    )
-    small_share: float = Field(
-        0.0625, ge=0, le=1, description="a data file is small below this share of `storage.target_file_bytes` on disk"
-    )
-
-
-class ComputeSection(_Section):
-    """How pipelines compute."""
-
-    memory_limit: str = Field("1GB", pattern=_SIZE, description="what a build's SQL may use before it spills")
-    temp_limit: str | None = Field(
-        None, pattern=_SIZE, description="what a query may spill to disk; unset: nine tenths of what is free"
-    )
-    threads: int | None = Field(None, ge=1, description="threads of a build's SQL; unset: one per core")
-    time_limit_seconds: float | None = Field(
-        None,
-        gt=0,
-        allow_inf_nan=False,
-        description="how long a query or filter may compute, waits for sources and writes not counted; unset: any",
-    )
-
-
-class SqlSection(_Section):
-    """Queries that people ask: `lakeward sql`, `POST /sql`."""
-
-    memory_limit: str = Field("512MB", pattern=_SIZE, description="what one query may use before it spills")
-    time_limit_seconds: float | None = Field(
-        60,
-        gt=0,
-        allow_inf_nan=False,
-        description="how long one may compute, waits for its reader not counted",
-    )
-    row_limit: int = Field(1_000_000, ge=1, description="how many rows a result may have")
-    at_a_time: int = Field(4, ge=1, le=64, description="how many queries run at a time; one more is refused")
-
-
-class ModelsSection(_Section):
-    """How models and Python functions run."""
-
-    time_limit_seconds: float | None = Field(
-        None,
-        gt=0,
-        allow_inf_nan=False,
-        description="how long the model or Python function of one node may compute; unset: any",
-    )
-
-
-class BuildSection(_Section):
-    """How pipelines are built."""
-
-    jobs: int = Field(
-        1, ge=1, le=16, description="how many pipelines are built at a time; they share what `compute` allows one query"
-    )
-
-
-class SourcesSection(_Section):
-    """How sources are read, and what they may reach where several people share a workspace."""
-
-    jobs: int = Field(2, ge=1, le=16, description="how many tables of one sync are read and written at a time")
-
-    allowed_hosts: tuple[str, ...] | None = Field(
-        None, description="names, `*.suffix` and networks, each with `:port` if only that one; unset: any"
-    )
-    allowed_paths: tuple[str, ...] | None = Field(
-        None, description="folders, and beginnings of `s3://` locations; sockets count as files; unset: any"
-    )
-    allowed_references: tuple[str, ...] | None = Field(
-        None, description="`env:NAME`, `env:PREFIX*`, `file:/folder/`; unset: any"
-    )
-
-    follow_seconds: float = Field(
-        1.0, gt=0, le=3600, allow_inf_nan=False, description="after how long changes that are followed are written"
-    )
-    follow_rows: int = Field(100_000, ge=1, description="after how many changes they are written, if that is sooner")
-    follow_bytes: int = Field(64 << 20, ge=1, description="after how many bytes of changes, if that is sooner")
-    lag_limit_bytes: int = Field(
-        1 << 30, ge=0, description="warn where a followed source keeps more bytes of its log for this workspace"
-    )
-
-    @field_validator("allowed_hosts", "allowed_paths", "allowed_references", mode="before")
-    @classmethod
-    def _listed(cls, value: object) -> object:
-        # A variable of the environment holds all entries, apart by commas or spaces.
-        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
-
-
-class ShadowSection(_Section):
-    """How readers that are set to `shadow` compare the arms."""
-
-    share: float = Field(1.0, ge=0, le=1, description="which share of the reads of readers set to shadow is compared")
-    limit_seconds: float = Field(
-        30.0,
-        ge=0,
-        allow_inf_nan=False,
-        description="how long a comparison may go on when its reader has all rows, in seconds; closing waits for it",
-    )
-
-
-class ServerSection(_Section):
-    """The HTTP server, `lakeward serve`."""
-
-    host: str = Field("127.0.0.1", description="the address that it listens on, one of this machine only")
-    port: int = Field(8321, ge=0, le=65535, description="its port; 0: a free one")
-    page_rows: int = Field(1000, ge=1, le=100_000, description="how many rows a page has at most")
-    body_limit_bytes: int = Field(1 << 30, gt=0, description="how many bytes a request may bring")
-
-
-class JobsSection(_Section):
-    """Work that is queued, and the workers that do it."""
-
-    width: int = Field(2, ge=1, le=16, description="how many jobs a worker runs at a time")
-    attempts: int = Field(
-        5, ge=1, le=100, description="how often a job is tried whose error may pass, or whose worker died"
-    )
-    stop_seconds: float = Field(
-        30.0,
-        ge=0,
-        allow_inf_nan=False,
-        description="how long a worker that is to end lets its jobs go on, before it gives them back",
-    )
-    keep_days: float = Field(
-        30.0, gt=0, allow_inf_nan=False, description="for how many days a job that has ended, and its log, are kept"
-    )
-
-
-class Settings(_Section):
+class Settings(Section):
     """Every setting of a workspace."""
 
     home: Path | None = Field(None, description="the workspace directory; it holds the embedded Postgres")
@@ -254,6 +63,7 @@ class Settings(_Section):
     shadow: ShadowSection = ShadowSection()  # type: ignore[call-arg]
     server: ServerSection = ServerSection()  # type: ignore[call-arg]
     jobs: JobsSection = JobsSection()  # type: ignore[call-arg]
+    logs: LogsSection = LogsSection()  # type: ignore[call-arg]
 
     @field_validator("home", "warehouse", mode="before")
     @classmethod
@@ -268,7 +78,7 @@ class Settings(_Section):
         return dict.fromkeys(catalog, "**********")
 
 
-class LoadedSettings(_Section):
+class LoadedSettings(Section):
     """The settings, and for each dotted key the source of its value: `flag`, a variable's name, a file, `default`."""
 
     values: Settings

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy
 
 import lakeward
-from lakeward.cli.redaction import Redactor
+from lakeward.redaction import Redactor
 from support.commands import Run
 
 CANARY = "p@ss/w:rd%20canary"

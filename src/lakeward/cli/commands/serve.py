@@ -40,6 +40,7 @@ def serve(
             safe="nothing was started",
             next_step="pip install 'lakeward[server]'",
         ) from None
+    session.log_as_service()
     with session.workspace() as workspace:
         given = {"host": host, "port": port}
         settings = workspace.settings.values.server.model_copy(

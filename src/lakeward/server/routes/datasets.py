@@ -120,6 +120,7 @@ def read_rows(
         return Response(found, media_type="application/json")
     if limit is not None or page is not None:
         raise UsageError("limit and page are for JSON", safe="nothing was changed", next_step=f"format={PAGE}")
+    rooms.streams.check()
     if version == 0:
         # Before the first one there were no rows; their columns are known.
         none = dataset.preview(0, where, None, identity, since, columns=column)
@@ -185,6 +186,7 @@ def read_changes(
     """Read what became of the rows between two versions, as a stream: `insert`, `update`, `before`, `delete`."""
     dataset = rooms.workspace.dataset(name)
     representation = chosen(format, ",".join(accept or [])) or REPRESENTATIONS["ndjson"]
+    rooms.streams.check()
     newest, reader = of_version(
         dataset, version, lambda wanted: dataset.changes(since, wanted, column, before, identity)
     )

@@ -92,6 +92,7 @@ def ask(
         most = min(rooms.page_rows if query.limit is None else query.limit, rooms.page_rows)
         with rooms.workspace.sql(query.sql, most) as answer:
             return Response(_page(answer), media_type="application/json")
+    rooms.streams.check()
     answer = rooms.workspace.sql(query.sql, query.limit)
     headers = {"Lakeward-Versions": json.dumps(dict(answer.versions)), "Cache-Control": "no-store"}
     return RowStream(coalesced(_parts(answer, representation)), representation.media_type, headers)

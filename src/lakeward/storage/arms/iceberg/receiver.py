@@ -17,6 +17,7 @@ from lakeward.storage.arms.iceberg.data_file import writer_options
 from lakeward.storage.arms.iceberg.existing_tables import ExistingTables
 from lakeward.storage.arms.iceberg.other_names import other_names
 from lakeward.storage.arms.iceberg.tables import Tables, physical_schema
+from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.arms.iceberg.unnumbered import as_first_written
 from lakeward.storage.duck import Duck
 from lakeward.storage.existing import ExistingTable
@@ -50,6 +51,11 @@ class IcebergReceiver(Receiver):
     def abilities(self, table: TableRef, size: int) -> list[Ability]:
         """Ask the catalog for the table, write a file into the warehouse, and look how much room there is."""
         return [self._catalog(table), *self._tried(size)]
+
+    def reach(self) -> None:
+        """List what is at its root."""
+        with catalog_errors("the Iceberg catalog"):
+            self._tables.catalog.list_namespaces()
 
     def catalog(self, *, probe: bool = False) -> KnownCatalog:
         """Ask Postgres, or the catalog."""
