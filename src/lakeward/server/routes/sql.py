@@ -95,7 +95,7 @@ def ask(
     rooms.streams.check()
     answer = rooms.workspace.sql(query.sql, query.limit)
     headers = {"Lakeward-Versions": json.dumps(dict(answer.versions)), "Cache-Control": "no-store"}
-    return RowStream(coalesced(_parts(answer, representation)), representation.media_type, headers)
+    return RowStream(coalesced(parts_of(answer, representation)), representation.media_type, headers)
 
 
 def _page(answer: Answer) -> str:
@@ -106,6 +106,7 @@ def _page(answer: Answer) -> str:
     return f'{head[:-1]}, "rows": [{",".join(rows)}], "truncated": {json.dumps(answer.truncated)}}}'
 
 
-def _parts(answer: Answer, representation: Representation) -> Generator[Part]:
+def parts_of(answer: Answer, representation: Representation) -> Generator[Part]:
+    """Return the bytes of all rows, part by part; the query ends with them."""
     with answer:
         yield from representation.encode(answer.reader, answer.types)

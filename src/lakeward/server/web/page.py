@@ -38,8 +38,7 @@ class Pages:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        for name in ("number", "short_number", "size", "ago", "duration", "moment", "plural", "in_path"):
-            self._environment.filters[name] = getattr(words, name)
+        self._environment.filters.update({each.__name__: each for each in words.FILTERS})
         self._environment.globals.update(
             file=files.address, has_file=files.has, address=words.address, product=lakeward.__version__
         )
@@ -54,7 +53,7 @@ class Pages:
         said = said_before(request) if block is None else None
         given = {
             "path": request.url.path,
-            "places": shown(self._places),
+            "navigation": shown(self._places),
             "who": principal().name,
             "may": may,
             "said": [said] if said else [],

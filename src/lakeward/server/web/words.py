@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from urllib.parse import quote, urlencode
 
+from lakeward.control.names import full_name, parse_levels
+
 _STEPS = (
     (60, 1, "s"),
     (3600, 60, "min"),
@@ -65,6 +67,18 @@ def plural(count: int, thing: str) -> str:
     return f"{number(count)} {thing}{'' if count == 1 else 's'}"
 
 
+def last_of(name: str) -> str:
+    """Return the last level of a full name, as it stands there."""
+    levels = parse_levels(name, 3)
+    return full_name(levels[-1:]) if levels else name
+
+
+def parent_of(name: str) -> str:
+    """Return what stands before the last level of a full name, with its dot."""
+    levels = parse_levels(name, 3)
+    return f"{full_name(levels[:-1])}." if levels else ""
+
+
 def in_path(name: str) -> str:
     """Return a name as a part of a path, whatever it is."""
     return quote(name, safe="")
@@ -74,3 +88,7 @@ def address(path: str, **parameters: object) -> str:
     """Return a path with those parameters that are something."""
     given = {name: str(value) for name, value in parameters.items() if value not in (None, "", False)}
     return f"{path}?{urlencode(given)}" if given else path
+
+
+FILTERS = (number, short_number, size, ago, duration, moment, plural, last_of, parent_of, in_path)
+"""Those that templates use, by their names."""
