@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
+import lakeward
 from lakeward.control.db import Database
 from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.control.schema import migrate
@@ -52,3 +54,10 @@ def _make(server_url: str, name: str, template: str) -> str:
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
     return server_url.replace("/lakeward?", f"/{name}?", 1)
+
+
+def rows_of(workspace: lakeward.Workspace, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+    """Run one statement in a workspace's database, and return its rows."""
+    with psycopg.connect(workspace.database.libpq_url, autocommit=True) as connection:
+        cursor = connection.execute(query, parameters)
+        return cursor.fetchall() if cursor.description is not None else []

@@ -14,7 +14,7 @@ may do nothing, instead of all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from typing import ParamSpec, TypeVar
 
@@ -46,6 +46,11 @@ def acting(who: Principal) -> Iterator[Principal]:
         yield who
     finally:
         _acting.reset(before)
+
+
+def itself() -> AbstractContextManager[Principal]:
+    """Let the workspace itself act within the block: it does what somebody told it to who might, whoever comes now."""
+    return acting(OWNER)
 
 
 @contextmanager

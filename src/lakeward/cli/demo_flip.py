@@ -14,7 +14,7 @@ from lakeward.cli.text import counted
 
 if TYPE_CHECKING:
     from lakeward.cli.session import Session
-    from lakeward.migration.flip import Step
+    from lakeward.migration.flip_status import Step
     from lakeward.wiring.workspace import Workspace
 
 RAW, FLIPPED, PIPELINE = "nyc.raw.flights", "nyc.analytics.flights_enriched", "flights"

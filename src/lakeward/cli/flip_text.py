@@ -14,7 +14,7 @@ from lakeward.migration.phrases import told
 
 if TYPE_CHECKING:
     from lakeward.control.flips import FlipEvent
-    from lakeward.migration.flip import FlipStatus, Step
+    from lakeward.migration.flip_status import FlipStatus, Step
 
 WIDE = 80
 """The width of a terminal that every line of `flip status` fits in."""

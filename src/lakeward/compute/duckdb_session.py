@@ -13,6 +13,7 @@ from typing import TypeVar
 import duckdb
 import pyarrow as pa
 
+from lakeward.access.guard import carried
 from lakeward.compute import duckdb_gate
 from lakeward.compute.duckdb_errors import may_be_of_files, planning_error, running_error
 from lakeward.compute.duckdb_plan import Plan, read_plan
@@ -91,7 +92,7 @@ class Session:
             return work()
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="lakeward-query")
-        done = self._worker.submit(work)
+        done = self._worker.submit(carried(work))
         try:
             wait([done])
         except BaseException:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from lakeward.control.audit import audit
 from lakeward.control.db import Database, Queries
 from lakeward.control.identifiers import LEGACY_NAMESPACE, TableIdentifier, declared
-from lakeward.control.objects import audit
 from lakeward.control.tree import DatasetRecord
 
 QUERIES = Queries.beside(__file__)
@@ -86,4 +86,4 @@ class Addresses:
         with self._database.transaction() as connection:
             connection.execute(QUERIES["set_home"], {"dataset_id": record.id, **declared(home)})
             told = [list(each.parts) if each is not None else None for each in (before, after)]
-            audit(connection, actor, "move.home", record.name, {"home": told[0]}, {"home": told[1]})
+            audit(connection, actor, "move.home", record.name, {"home": told[0]}, {"home": told[1]}, record.slugs)

@@ -8,6 +8,8 @@ from typing import Any
 
 import psycopg
 
+from lakeward.access.principal import Place
+from lakeward.control import audit
 from lakeward.control.db import Pipeline, Queries
 from lakeward.control.identifiers import recorded
 from lakeward.control.records import EDIT, Decision, Fed, Mirrored, OpenTransaction
@@ -87,9 +89,9 @@ def record(send: Pipeline, decision: Decision) -> None:
     if decision.resolution is not None:
         send(QUERIES, "resolve", key)
         send(QUERIES, "supersede", key)
-        send(QUERIES, "audit", decision.resolution.audit_entry(transaction.dataset, decision.snapshot_id))
+        audit.send_line(send, decision.resolution.audit_entry(transaction.dataset, decision.snapshot_id))
     if decision.author is not None:
-        send(QUERIES, "audit", _edited(transaction, decision.author))
+        audit.send_line(send, _edited(transaction, decision.author, decision.place))
     for source, window in sorted(transaction.windows.items()):
         send(QUERIES, "record_watermark", {**key, "source_id": source, "version": window.high})
     if decision.fed is not None:
@@ -107,11 +109,11 @@ def _record_fed(send: Pipeline, key: Mapping[str, object], fed: Fed) -> None:
         send(QUERIES, "record_files", {**key, **facts, "hashes": [file.hash for file in fed.files]})
 
 
-def _edited(transaction: OpenTransaction, author: str) -> dict[str, object]:
+def _edited(transaction: OpenTransaction, author: str, place: Place) -> dict[str, object]:
     """Return the line of the audit log that `History` finds the author of a version by."""
-    before = json.dumps({"version": transaction.parent_version})
-    after = json.dumps({"version": transaction.version, "transaction": transaction.id})
-    return {"actor": author, "action": EDIT, "subject": transaction.dataset, "before": before, "after": after}
+    before = {"version": transaction.parent_version}
+    after = {"version": transaction.version, "transaction": transaction.id}
+    return audit.entry(author, EDIT, transaction.dataset, before, after, place)
 
 
 def _record_mirrored(send: Pipeline, key: Mapping[str, object], mirrored: Mirrored) -> None:

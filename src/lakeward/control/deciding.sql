@@ -96,7 +96,3 @@ UPDATE lakeward.datasets SET status = 'ok' WHERE id = :dataset_id;
 -- What could not be published need not be any more: `main` is at the adopted snapshot, or goes on from there.
 UPDATE lakeward.dataset_transactions SET published_at = now()
 WHERE dataset_id = :dataset_id AND status = 'committed' AND published_at IS NULL AND version < :version;
-
--- name: audit
-INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
-VALUES (:actor, :action, :subject, CAST(:before AS jsonb), CAST(:after AS jsonb));

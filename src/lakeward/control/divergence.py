@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy
 
+from lakeward.control.audit import QUERIES as AUDIT
 from lakeward.control.db import Database, Queries
 from lakeward.control.deciding import QUERIES as DECIDING
 from lakeward.control.deciding import lease_lost
@@ -181,4 +182,4 @@ class Divergence:
 
     @staticmethod
     def _log(connection: sqlalchemy.Connection, dataset: str, resolution: Resolution) -> None:
-        connection.execute(DECIDING["audit"], resolution.audit_entry(dataset, resolution.ours))
+        connection.execute(AUDIT["line"], resolution.audit_entry(dataset, resolution.ours))

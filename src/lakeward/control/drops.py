@@ -13,10 +13,12 @@ from typing import Any
 
 import sqlalchemy
 
+from lakeward.access.guard import require
+from lakeward.control.audit import audit, by
 from lakeward.control.db import Database, Queries
 from lakeward.control.deciding import lease_lost
 from lakeward.control.names import full_name
-from lakeward.control.objects import LEVELS, Drop, Objects, TreeObject, audit, invalid_name, moment
+from lakeward.control.objects import LEVELS, Drop, Objects, TreeObject, invalid_name, moment
 from lakeward.control.records import OpenTransaction
 from lakeward.errors import ConflictError, DroppedObject, NameTaken
 
@@ -49,9 +51,11 @@ class Drops:
             actor: who does it.
 
         Raises:
+            Forbidden: whoever acts may not do it.
             ConflictError: a dataset was made in it meanwhile, or a flip or backfill of one is under way.
             LeaseLost: a slot was taken over.
         """
+        require(f"{what.level}.drop", what.slugs, what.name)
         key = {"depth": len(what.ids), "id": what.id}
         slots = {
             "transactions": [each.id for each in opened],
@@ -69,12 +73,14 @@ class Drops:
                 if each.id not in settled:
                     raise lease_lost(each)
             connection.execute(QUERIES["release"], slots)
-            made = connection.execute(QUERIES["begin"], {"level": what.level, "actor": actor, "days": self.days}).one()
+            made = connection.execute(
+                QUERIES["begin"], {"level": what.level, "actor": by(actor), "days": self.days}
+            ).one()
             if connection.execute(QUERIES["mark"], {**key, "drop_id": made.id}).scalar_one() == 0:
                 raise DroppedObject(f"{what.level} {what.name} was dropped meanwhile", safe="it is dropped once")
             after = {"datasets": sorted(names.values()), "undo_until": made.undo_until}
-            audit(connection, actor, f"{what.level}.drop", what.name, {"slug": what.slugs[-1]}, after)
-        return Drop(made.id, made.dropped_at, actor, made.undo_until)
+            audit(connection, actor, f"{what.level}.drop", what.name, {"slug": what.slugs[-1]}, after, what.slugs)
+        return Drop(made.id, made.dropped_at, by(actor), made.undo_until)
 
     def undrop(self, what: TreeObject, actor: str, name: str | None = None) -> list[tuple[str, str]]:
         """Bring an object back as it was, with what was dropped in the same step, and its parents if they are dropped.
@@ -88,9 +94,11 @@ class Drops:
             All that is there again, the parents first, by level and full name.
 
         Raises:
+            Forbidden: whoever acts may not do it.
             NameTaken: something else has its name now, or that of a parent.
             ConflictError: it came back already, or its time is over and it is being removed.
         """
+        require(f"{what.level}.undrop", what.slugs, what.name)
         assert what.drop is not None, "only what was dropped comes back"
         key = {"depth": len(what.ids), "id": what.id, "drop_id": what.drop.id}
         back = replace(what, path=(*what.path[:-1], name or what.path[-1]), drop=None)
@@ -115,7 +123,8 @@ class Drops:
                 returned = sorted([*above, *paths], key=lambda each: (LEVELS.index(each[0]), each[1]))
                 datasets = [name for level, name in returned if level == "dataset"]
                 after = {"name": back.path[-1], "datasets": datasets}
-                audit(connection, actor, f"{what.level}.undrop", what.name, {"dropped_at": what.drop.at}, after)
+                before = {"dropped_at": what.drop.at}
+                audit(connection, actor, f"{what.level}.undrop", what.name, before, after, what.slugs)
         except sqlalchemy.exc.IntegrityError as error:
             raise self._not_back(what, returning, back, error) from None
         return returned

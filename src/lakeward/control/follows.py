@@ -5,12 +5,12 @@ A log is known here before it is made at the source, so that none is left there 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from lakeward.control.audit import audit, by
 from lakeward.control.db import Database, Queries
 from lakeward.control.sources import log_position
 
@@ -84,13 +84,10 @@ class FollowTables:
             actor: who.
         """
         with self._database.transaction() as connection:
-            connection.execute(QUERIES["begin"], {"source": source, "label": label, "mode": mode, "actor": actor})
+            connection.execute(QUERIES["begin"], {"source": source, "label": label, "mode": mode, "actor": by(actor)})
             for relation, dataset_id in tables.items():
                 connection.execute(QUERIES["add"], {"source": source, "relation": relation, "dataset_id": dataset_id})
-            after = json.dumps({"mode": mode, "tables": list(tables)})
-            connection.execute(
-                QUERIES["audit"], {"actor": actor, "action": "source.follow", "subject": source, "after": after}
-            )
+            audit(connection, actor, "source.follow", source, None, {"mode": mode, "tables": list(tables)})
 
     def end(self, source: str, relations: Sequence[str], whole: bool, actor: str) -> None:
         """Forget tables, whose log is gone; with `whole`, that the source was followed."""
@@ -99,7 +96,4 @@ class FollowTables:
             connection.execute(QUERIES["remove"], {"source": source, "relations": list(relations)})
             if whole:
                 connection.execute(QUERIES["end"], {"source": source})
-            after = json.dumps({"tables": list(relations)})
-            connection.execute(
-                QUERIES["audit"], {"actor": actor, "action": "source.unfollow", "subject": source, "after": after}
-            )
+            audit(connection, actor, "source.unfollow", source, {"tables": list(relations)}, None)

@@ -37,7 +37,3 @@ WHERE f.source = :source AND f.relation = ANY(:relations)
 -- name: follower
 -- The source whose log feeds a dataset.
 SELECT source FROM lakeward.followed_tables WHERE dataset_id = :dataset_id;
-
--- name: audit
-INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
-VALUES (:actor, :action, :subject, NULL, CAST(:after AS jsonb));

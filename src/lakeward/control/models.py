@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from lakeward.control.audit import audit, by
 from lakeward.control.db import Database, Queries
 
 QUERIES = Queries.beside(__file__)
@@ -105,14 +106,14 @@ class ModelTables:
                 "size": len(content),
                 "features": json.dumps(model.features, ensure_ascii=False),
                 "outputs": json.dumps(model.outputs, ensure_ascii=False),
-                "actor": actor,
+                "actor": by(actor),
                 "build_id": build_id,
             }
             connection.execute(QUERIES["store_file"], {"sha256": model.sha256, "content": content})
             added_at = connection.execute(QUERIES["store"], facts).scalar_one()
-            after = json.dumps({"version": version, "sha256": model.sha256, "format": model.format})
-            connection.execute(QUERIES["audit"], {"actor": actor, "subject": model.name, "after": after})
-        stored = {**vars(model), "version": version, "size": len(content), "added_at": added_at, "added_by": actor}
+            after = {"version": version, "sha256": model.sha256, "format": model.format}
+            audit(connection, actor, "model.add", model.name, None, after)
+        stored = {**vars(model), "version": version, "size": len(content), "added_at": added_at, "added_by": by(actor)}
         return ModelRow(**stored, build_id=build_id), True
 
     def tidy(self, *, dry_run: bool = False) -> list[tuple[str, int, int]]:

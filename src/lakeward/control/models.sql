@@ -52,7 +52,3 @@ RETURNING added_at;
 
 -- name: content
 SELECT content FROM lakeward.model_files WHERE sha256 = :sha256;
-
--- name: audit
-INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
-VALUES (:actor, 'model.add', :subject, NULL, CAST(:after AS jsonb));

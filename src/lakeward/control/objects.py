@@ -5,8 +5,8 @@ A rename changes the human name and nothing else: slugs, and so tables and files
 
 from __future__ import annotations
 
-import json
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,13 +15,13 @@ from typing import Final
 import psycopg
 import sqlalchemy
 
+from lakeward.access.guard import principal, require, sees
+from lakeward.control.audit import audit, by
 from lakeward.control.db import Database, Queries
 from lakeward.control.names import check_text, full_name, parse_levels, quote_level
 from lakeward.errors import DroppedObject, InvalidName, NameTaken, UnknownObject, UsageError
 
 QUERIES = Queries.beside(__file__)
-
-AUDIT = QUERIES["audit"]
 
 LEVELS: Final = ("catalog", "schema", "dataset")
 """From the outermost inwards."""
@@ -119,7 +119,7 @@ class Objects:
             if row is None:
                 return None
             found, parents = object_of(row), [row["id"]]
-        return found if found is not None and found.level == level else None
+        return found if found is not None and found.level == level and sees(found.slugs) else None
 
     def get(self, level: str, path: Sequence[str]) -> TreeObject:
         """Return the live object of that full name.
@@ -150,7 +150,18 @@ class Objects:
         """
         asked = {"level": level, "depth": LEVELS.index(level) + 1, "workspace": self._workspace, "dropped": dropped}
         rows = self._database.fetch(QUERIES["list"], asked)
-        return [Listed(object_of(row), row["schemas"], row["datasets"], row["rows"]) for row in rows]
+        found = [Listed(object_of(row), row["schemas"], row["datasets"], row["rows"]) for row in rows]
+        return [self._seen(each) for each in found if sees(each.what.slugs)]
+
+    def _seen(self, listed: Listed) -> Listed:
+        """Return an object with what of it is seen by whoever sees only a part."""
+        what = listed.what
+        if principal().role_in(what.slugs) is not None:
+            return listed
+        asked = {"depth": len(what.ids), "id": what.id, "drop_id": what.drop.id if what.drop is not None else None}
+        rows = [row for row in self._database.fetch(QUERIES["parts"], asked) if sees(tuple(row["slugs"]))]
+        counts = Counter(row["level"] for row in rows)
+        return Listed(what, counts["schema"], counts["dataset"], sum(row["row_count"] or 0 for row in rows))
 
     def inside(self, what: TreeObject) -> dict[str, dict[int, str]]:
         """Return the full names of what is live in an object, itself included, by level and id."""
@@ -176,10 +187,12 @@ class Objects:
             actor: who does it, for the audit log.
 
         Raises:
+            Forbidden: whoever acts may not do it.
             NameTaken: a sibling has the name, or a twin of it.
             InvalidName: the name can't be stored.
             DroppedObject: it was dropped meanwhile.
         """
+        require(f"{what.level}.rename", what.slugs, what.name)
         key = {"level": what.level, "id": what.id}
         try:
             with self._database.transaction() as connection:
@@ -188,9 +201,10 @@ class Objects:
                     return what
                 if connection.execute(QUERIES[f"rename_{what.level}"], {**key, "name": name}).first() is None:
                     raise DroppedObject(f"{what.level} {what.name} was dropped meanwhile", safe="nothing was changed")
-                connection.execute(QUERIES["keep_old_name"], {**key, "name": before, "actor": actor})
+                connection.execute(QUERIES["keep_old_name"], {**key, "name": before, "actor": by(actor)})
                 connection.execute(QUERIES["drop_old_name"], {**key, "name": name})
-                audit(connection, actor, f"{what.level}.rename", what.name, {"name": before}, {"name": name})
+                names = {"name": before}, {"name": name}
+                audit(connection, actor, f"{what.level}.rename", what.name, *names, what.slugs)
         except sqlalchemy.exc.IntegrityError as error:
             raise self.refused(what, name, error) from None
         return TreeObject(what.level, what.ids, (*what.path[:-1], name), what.slugs, what.created_at)
@@ -215,19 +229,11 @@ class Objects:
         for depth, name in enumerate(path):
             rows = self._children(LEVELS[depth], parents, name)
             parents = [row["id"] for row in rows]
-        return [object_of(row) for row in rows if row["level"] == level]
+        return [object_of(row) for row in rows if row["level"] == level and sees(tuple(row["slugs"]))]
 
     def _children(self, level: str, parents: Sequence[int], name: str) -> list[sqlalchemy.RowMapping]:
         asked = {"level": level, "parents": list(parents), "name": name}
         return list(self._database.fetch(QUERIES["children"], asked))
-
-
-def audit(
-    connection: sqlalchemy.Connection, actor: str, action: str, subject: str, before: object, after: object
-) -> None:
-    """Write a line of the audit log, in the transaction that does what it says."""
-    texts = {"before": json.dumps(before, default=str), "after": json.dumps(after, default=str)}
-    connection.execute(AUDIT, {"actor": actor, "action": action, "subject": subject, **texts})
 
 
 def parse_path(level: str, text: str) -> tuple[str, ...]:
@@ -296,6 +302,25 @@ def _name_taken(what: TreeObject, name: str, twin: str) -> NameTaken:
         f"{what.level} {what.name} can't be called {quote_level(name)}: {quote_level(twin)} is there{differs}",
         safe="nothing was changed",
         next_step="choose another name",
+        name=name,
+        twin=twin,
+    )
+
+
+def taken(level: str, name: str, twin: str, path: str) -> NameTaken:
+    """Return the error of a name that can't be given: a sibling has it, or a twin of it."""
+    if twin == name:
+        return NameTaken(
+            f"{level} {quote_level(name)} exists already ({path})",
+            next_step=f'Workspace.dataset("{path}") opens it' if level == "dataset" else None,
+            dataset=path,
+            name=name,
+        )
+    return NameTaken(
+        f"{level} {quote_level(name)} can't be made: {quote_level(twin)} exists, and the two differ only in case or "
+        "Unicode form",
+        next_step=f"use {quote_level(twin)}, or choose another name",
+        dataset=path,
         name=name,
         twin=twin,
     )

@@ -31,6 +31,12 @@ LEFT JOIN inside i ON i.id = t.id AND i.drop_id IS NOT DISTINCT FROM t.drop_id
 WHERE t.level = :level AND t.workspace_id = :workspace AND t.purged_at IS NULL AND (t.drop_id IS NOT NULL) = :dropped
 ORDER BY t.path COLLATE "C", t.drop_id;
 
+-- name: parts
+-- What is in an object, itself not included: of a live one what is live, of a dropped one what was dropped with it.
+SELECT t.level, t.slugs, t.row_count FROM lakeward.tree t
+WHERE t.ids[:depth] = :id AND cardinality(t.ids) > :depth AND t.drop_id IS NOT DISTINCT FROM CAST(:drop_id AS bigint)
+  AND t.purged_at IS NULL;
+
 -- name: inside
 -- What is live in an object, itself included: by level, datasets by id.
 SELECT t.level, t.id, t.path FROM lakeward.tree t
@@ -71,7 +77,3 @@ DELETE FROM lakeward.old_names WHERE level = :level AND object_id = :id AND name
 -- The live sibling that has the name, or a twin of it: one that differs only in case or Unicode form.
 SELECT t.id, t.name FROM lakeward.tree t
 WHERE t.level = :level AND t.parent_id = :parent AND t.drop_id IS NULL AND t.name_key = lakeward.name_key(:name);
-
--- name: audit
-INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
-VALUES (:actor, :action, :subject, CAST(:before AS jsonb), CAST(:after AS jsonb));

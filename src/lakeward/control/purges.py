@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from lakeward.control.audit import audit
 from lakeward.control.db import Database, Queries
-from lakeward.control.objects import LEVELS, TreeObject, audit, object_of
+from lakeward.control.objects import LEVELS, TreeObject, object_of
 
 QUERIES = Queries.beside(__file__)
 
 ACTOR = "maintain"
-"""Who it is in the audit log: whoever runs it, it only does what a drop has asked for."""
+"""Who it is in the audit log where the owner runs it: it only does what a drop has asked for."""
 
 BATCH = 500
 """So many files are asked for, or noted, at a time."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from lakeward.access.principal import Place
+from lakeward.control.audit import entry
 from lakeward.control.identifiers import TableIdentifier
 from lakeward.control.routes import Route
 
@@ -160,12 +161,14 @@ class Resolution:
         action: `ledger.adopt` or `ledger.restore`.
         found: the snapshot that another engine left `main` at; None: it left none.
         ours: the snapshot of our newest version until then.
+        place: of the dataset.
     """
 
     actor: str
     action: str
     found: int | None
     ours: int | None
+    place: Place = ()
 
     def audit_entry(self, subject: str, snapshot: int | None) -> dict[str, object]:
         """Return the parameters of the audit log's statement.
@@ -174,8 +177,8 @@ class Resolution:
             subject: the dataset's name.
             snapshot: that of the newest version from now on.
         """
-        before, after = json.dumps({"main": self.found, "ours": self.ours}), json.dumps({"ours": snapshot})
-        return {"actor": self.actor, "action": self.action, "subject": subject, "before": before, "after": after}
+        before, after = {"main": self.found, "ours": self.ours}, {"ours": snapshot}
+        return entry(self.actor, self.action, subject, before, after, self.place)
 
 
 @dataclass(frozen=True)
@@ -263,6 +266,8 @@ class Decision:
     """Ends the dataset's divergence with it."""
     author: str | None = None
     """The person who edited the rows; None: no person did."""
+    place: Place = ()
+    """Of the dataset."""
     mirrored: Mirrored | None = None
     """What the mirror has of it."""
     mirror_error: str | None = None

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from lakeward.access.principal import Place
+from lakeward.control.audit import audit, by
 from lakeward.control.db import Database, Queries
 from lakeward.errors import UnknownVersion
 
@@ -98,7 +100,7 @@ class Retention:
         """Say whether the version was ever committed, readable or not."""
         return bool(self._database.fetch(QUERIES["committed"], {"dataset_id": dataset_id, "version": version}))
 
-    def keep(self, dataset_id: int, dataset: str, version: int, kept_by: str) -> None:
+    def keep(self, dataset_id: int, dataset: str, version: int, kept_by: str, place: Place = ()) -> None:
         """Keep a version readable until it is let go, whatever the policy says.
 
         Args:
@@ -106,6 +108,7 @@ class Retention:
             dataset: its name.
             version: which one.
             kept_by: who asks, for people.
+            place: of the dataset.
 
         Raises:
             UnknownVersion: it is not readable (any more).
@@ -113,17 +116,21 @@ class Retention:
         with self._database.transaction() as connection:
             connection.execute(QUERIES["lock"], {"dataset_id": dataset_id})
             key = {"dataset_id": dataset_id, "version": version}
-            if connection.execute(QUERIES["keep"], {**key, "kept_by": kept_by}).first() is None:
+            if connection.execute(QUERIES["keep"], {**key, "kept_by": by(kept_by)}).first() is None:
                 raise UnknownVersion(
                     f"dataset {dataset} has no readable version {version} to keep",
                     next_step=f"`lakeward dataset history {dataset}` lists its versions",
                     dataset=dataset,
                     version=version,
                 )
+            audit(connection, kept_by, "dataset.keep", dataset, None, {"version": version}, place)
 
-    def let_go(self, dataset_id: int, version: int) -> None:
+    def let_go(self, dataset_id: int, dataset: str, version: int, actor: str, place: Place = ()) -> None:
         """Leave a version to the policy again."""
-        self._database.fetch(QUERIES["let_go"], {"dataset_id": dataset_id, "version": version})
+        with self._database.transaction() as connection:
+            key = {"dataset_id": dataset_id, "version": version}
+            if connection.execute(QUERIES["let_go"], key).rowcount:
+                audit(connection, actor, "dataset.release", dataset, {"version": version}, None, place)
 
     def kept(self, dataset_id: int) -> list[int]:
         """Return the versions that somebody asked to keep."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from lakeward.control.audit import audit, by
 from lakeward.control.db import Database, Queries
 from lakeward.control.records import FileRead
 
@@ -82,25 +83,27 @@ class SourceTables:
         self, name: str, type_: str, options: Mapping[str, Any], tables: Sequence[str], actor: str
     ) -> SourceRecord | None:
         """Store a source; None: the name is in use."""
-        facts = {"name": name, "type": type_, "options": json.dumps(options), "tables": list(tables), "actor": actor}
+        facts = {
+            "name": name,
+            "type": type_,
+            "options": json.dumps(options),
+            "tables": list(tables),
+            "actor": by(actor),
+        }
         with self._database.transaction() as connection:
             row = connection.execute(QUERIES["add"], facts).mappings().one_or_none()
             if row is not None:
-                after = json.dumps({"type": type_, "tables": list(tables)})
-                connection.execute(
-                    QUERIES["audit"], {"actor": actor, "action": "source.add", "subject": name, "after": after}
-                )
+                audit(connection, actor, "source.add", name, None, {"type": type_, "tables": list(tables)})
         return _record(row) if row is not None else None
 
     def remove(self, name: str, actor: str) -> bool:
         """Forget a source, and say whether it was there. What it fed stays, and so does how far it was read."""
         with self._database.transaction() as connection:
-            removed = connection.execute(QUERIES["remove"], {"name": name}).one_or_none() is not None
-            if removed:
-                connection.execute(
-                    QUERIES["audit"], {"actor": actor, "action": "source.remove", "subject": name, "after": None}
-                )
-        return removed
+            removed = connection.execute(QUERIES["remove"], {"name": name}).one_or_none()
+            if removed is not None:
+                before = {"type": removed.type, "tables": list(removed.tables)}
+                audit(connection, actor, "source.remove", name, before, None)
+        return removed is not None
 
     def feed(self, dataset_id: int) -> Feed | None:
         """Return what feeds a dataset; None: no sync has written to it."""

@@ -10,11 +10,7 @@ ON CONFLICT (name) DO NOTHING
 RETURNING name, type, options, tables, added_at, added_by;
 
 -- name: remove
-DELETE FROM lakeward.sources WHERE name = :name RETURNING name;
-
--- name: audit
-INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
-VALUES (:actor, :action, :subject, NULL, CAST(:after AS jsonb));
+DELETE FROM lakeward.sources WHERE name = :name RETURNING name, type, tables;
 
 -- name: feed
 SELECT source, relation, position, version FROM lakeward.sync_positions WHERE dataset_id = :dataset_id;

@@ -12,6 +12,9 @@ from datetime import datetime
 import psycopg
 import sqlalchemy
 
+from lakeward.access.guard import require, sees
+from lakeward.access.principal import Place
+from lakeward.control.audit import audit
 from lakeward.control.db import Database, Queries
 from lakeward.control.identifiers import TableIdentifier, declared, home_of, recorded, resolve
 from lakeward.control.names import DatasetName, full_name, quote_level
@@ -20,11 +23,11 @@ from lakeward.control.objects import (
     Drop,
     Objects,
     TreeObject,
-    audit,
     drop_of,
     gone,
     invalid_name,
     parse_path,
+    taken,
 )
 from lakeward.control.routes import ARM_MODES, ARMS_OF, Route, check_arm
 from lakeward.errors import ConflictError, NameTaken, UnknownObject
@@ -81,10 +84,14 @@ class DatasetRecord:
 
 
 class Tree:
-    """Names and what they stand for, in one workspace."""
+    """Names and what they stand for, in one workspace.
+
+    By a name, and in a list, only that is found which whoever acts may see. An id was found before, by somebody who saw
+    it, or by the workspace itself: what goes on in a dataset may have to do with others.
+    """
 
     def __init__(self, database: Database, workspace: str = "default") -> None:
-        self._database = database
+        self._database = self.database = database
         rows = database.fetch(QUERIES["workspace"], {"name": workspace})
         # Two first users at once: the insert of the loser returns nothing and its snapshot misses the winner's row.
         rows = rows or database.fetch(QUERIES["workspace"], {"name": workspace})
@@ -92,9 +99,9 @@ class Tree:
         self.objects = Objects(database, self._workspace)
 
     def datasets(self) -> list[DatasetRecord]:
-        """Return every live dataset, ordered by name bytewise."""
+        """Return every live dataset that is seen, ordered by name bytewise."""
         rows = self._database.fetch(QUERIES["datasets"], {"workspace": self._workspace, "id": None})
-        return [_record(row) for row in rows]
+        return [_record(row) for row in rows if _seen(row)]
 
     def find(self, name: str | DatasetName) -> DatasetRecord | None:
         """Return the live dataset of that full name (or of those slugs), or None.
@@ -105,13 +112,13 @@ class Tree:
             InvalidName: `name` is not a full name.
         """
         rows = self._database.fetch(QUERIES["find_dataset"], self._looked_up(name))
-        return _record(rows[0]) if rows else None
+        return _record(rows[0]) if rows and _seen(rows[0]) else None
 
     def find_each(self, names: Sequence[str]) -> dict[str, DatasetRecord]:
         """Return those datasets of such names that there are, by the name that was given; see `find`."""
         asked = list(dict.fromkeys(names))
         found = self._database.fetch_each(QUERIES, "find_dataset", [self._looked_up(name) for name in asked])
-        return {name: _record(rows[0]) for name, rows in zip(asked, found, strict=True) if rows}
+        return {name: _record(rows[0]) for name, rows in zip(asked, found, strict=True) if rows and _seen(rows[0])}
 
     def _looked_up(self, name: str | DatasetName) -> dict[str, object]:
         path = DatasetName.parse(name) if isinstance(name, str) else name
@@ -206,9 +213,9 @@ class Tree:
 
     def _create(self, level: str, path: tuple[str, ...], actor: str) -> TreeObject:
         with self._database.transaction() as connection:
-            parent = self._workspace
+            found: tuple[int, Place] = (self._workspace, ())
             for depth, each in enumerate(LEVELS[: len(path)]):
-                parent = self._level(connection, each, parent, path[: depth + 1], actor)
+                found = self._level(connection, each, found, path[: depth + 1], actor)
         return self.objects.get(level, path)
 
     def create_dataset(
@@ -236,6 +243,7 @@ class Tree:
             home: where its Iceberg table belongs; None: under its slugs.
 
         Raises:
+            Forbidden: whoever acts may not make it.
             NameTaken: a dataset of that name, or of a twin of it, exists.
             InvalidName: the name can't be stored.
             UnknownObject: no such arm.
@@ -248,9 +256,10 @@ class Tree:
         with self._database.transaction() as connection:
             for table in dict.fromkeys(each for each in (adopted, home) if each is not None):
                 self._check_nobodys(connection, table)
-            catalog = self._level(connection, "catalog", self._workspace, (path.catalog,), actor)
-            schema_id = self._level(connection, "schema", catalog, (path.catalog, path.schema), actor)
-            dataset_id = self._insert(
+            catalog = self._level(connection, "catalog", (self._workspace, ()), (path.catalog,), actor)
+            schema_id, place = self._level(connection, "schema", catalog, (path.catalog, path.schema), actor)
+            require("dataset.create", place, full_name((path.catalog, path.schema)))
+            dataset_id, _ = self._insert(
                 connection,
                 "dataset",
                 schema_id,
@@ -275,7 +284,7 @@ class Tree:
                 **({"mode": mode} if mirror else {}),
                 **({"partition_by": list(partition_by)} if partition_by else {}),
             }
-            audit(connection, actor, "dataset.create", str(path), None, after)
+            audit(connection, actor, "dataset.create", str(path), None, after, place)
         return self.by_id(dataset_id)
 
     def _check_nobodys(self, connection: sqlalchemy.Connection, table: TableIdentifier) -> None:
@@ -285,25 +294,34 @@ class Tree:
         asked = {**key, **recorded(table), **declared(table)}
         row = connection.execute(QUERIES["adopter"], asked).one_or_none()
         if row is not None:
-            name = full_name(row.path)
+            name = full_name(row.path) if sees(tuple(row.slugs)) else None
             raise ConflictError(
-                f"the Iceberg table {table} belongs to dataset {name}, or is being adopted as that",
+                f"the Iceberg table {table} belongs to {f'dataset {name}' if name else 'another dataset'}, or is being "
+                "adopted as that",
                 safe="nothing was changed",
-                next_step=f"lakeward dataset show {name}",
+                next_step=f"lakeward dataset show {name}" if name else None,
                 dataset=name,
                 table=str(table),
             )
 
     def _level(
-        self, connection: sqlalchemy.Connection, level: str, parent: int, path: tuple[str, ...], actor: str
-    ) -> int:
-        """Return the id of the catalog or schema, made if it is missing."""
-        row = connection.execute(QUERIES[f"find_{level}"], {"parent": parent, "name": path[-1]}).one_or_none()
-        if row is not None:
-            return int(row.id)
-        made = self._insert(connection, level, parent, path, {})
-        audit(connection, actor, f"{level}.create", full_name(path), None, {"name": path[-1]})
-        return made
+        self,
+        connection: sqlalchemy.Connection,
+        level: str,
+        parent: tuple[int, Place],
+        path: tuple[str, ...],
+        actor: str,
+    ) -> tuple[int, Place]:
+        """Return id and place of the catalog or schema, made if it is missing."""
+        above, outside = parent
+        row = connection.execute(QUERIES[f"find_{level}"], {"parent": above, "name": path[-1]}).one_or_none()
+        if row is not None and sees((*outside, row.slug)):
+            return int(row.id), (*outside, row.slug)
+        # Of one that is not seen the same is told as if it were not there.
+        require(f"{level}.create", outside, full_name(path[:-1]) if outside else None)
+        made, slug = self._insert(connection, level, above, path, {})
+        audit(connection, actor, f"{level}.create", full_name(path), None, {"name": path[-1]}, outside)
+        return made, (*outside, slug)
 
     def _insert(
         self,
@@ -312,24 +330,24 @@ class Tree:
         parent: int,
         path: tuple[str, ...],
         values: Mapping[str, object],
-    ) -> int:
+    ) -> tuple[int, str]:
         name = path[-1]
         # Two tries: a sibling that took our slug in this instant makes the first insert do nothing, and the second
         # sees it and takes the disambiguated slug.
         for _ in range(2):
             try:
-                made = connection.execute(QUERIES[f"add_{level}"], {"parent": parent, "name": name, **values}).scalar()
+                made = connection.execute(QUERIES[f"add_{level}"], {"parent": parent, "name": name, **values}).first()
             except sqlalchemy.exc.IntegrityError as error:
                 if not isinstance(error.orig, psycopg.errors.CheckViolation):
                     raise
                 raise invalid_name(level, name) from None
             if made is not None:
-                return int(made)
+                return int(made.id), str(made.slug)
             twin = connection.execute(QUERIES["twin"], {"level": level, "parent": parent, "name": name}).one_or_none()
             if twin is not None and twin.name == name and level != "dataset":
-                return int(twin.id)
+                return int(twin.id), str(twin.slugs[-1])
             if twin is not None:
-                raise _taken(level, name, twin.name, full_name(path))
+                raise taken(level, name, twin.name, full_name(path))
         raise NameTaken(
             f"{level} {quote_level(name)} can't be made: its slug is taken", dataset=full_name(path), name=name
         )
@@ -342,22 +360,8 @@ def _dropped(record: DatasetRecord) -> UnknownObject:
     )
 
 
-def _taken(level: str, name: str, twin: str, path: str) -> NameTaken:
-    if twin == name:
-        return NameTaken(
-            f"{level} {quote_level(name)} exists already ({path})",
-            next_step=f'Workspace.dataset("{path}") opens it' if level == "dataset" else None,
-            dataset=path,
-            name=name,
-        )
-    return NameTaken(
-        f"{level} {quote_level(name)} can't be made: {quote_level(twin)} exists, and the two differ only in case or "
-        "Unicode form",
-        next_step=f"use {quote_level(twin)}, or choose another name",
-        dataset=path,
-        name=name,
-        twin=twin,
-    )
+def _seen(row: sqlalchemy.RowMapping) -> bool:
+    return sees((row["catalog_slug"], row["schema_slug"], row["slug"]))
 
 
 def _record(row: sqlalchemy.RowMapping) -> DatasetRecord:

@@ -8,31 +8,31 @@ SELECT id FROM made UNION ALL SELECT id FROM lakeward.workspaces WHERE name = :n
 -- name: find_catalog
 -- A live catalog by its exact name, else by its slug, unless that is a name that it had before. Locked, so that it is not
 -- dropped while something is made in it.
-SELECT t.id, t.name FROM lakeward.catalogs t
+SELECT t.id, t.name, t.slug FROM lakeward.catalogs t
 WHERE t.workspace_id = :parent AND t.drop_id IS NULL
   AND (t.name = :name OR (t.slug = :name AND NOT EXISTS (
         SELECT 1 FROM lakeward.old_names o WHERE o.level = 'catalog' AND o.object_id = t.id AND o.name = :name)))
 ORDER BY t.name = :name DESC LIMIT 1 FOR SHARE OF t;
 
 -- name: find_schema
-SELECT t.id, t.name FROM lakeward.schemas t
+SELECT t.id, t.name, t.slug FROM lakeward.schemas t
 WHERE t.catalog_id = :parent AND t.drop_id IS NULL
   AND (t.name = :name OR (t.slug = :name AND NOT EXISTS (
         SELECT 1 FROM lakeward.old_names o WHERE o.level = 'schema' AND o.object_id = t.id AND o.name = :name)))
 ORDER BY t.name = :name DESC LIMIT 1 FOR SHARE OF t;
 
 -- name: add_catalog
-INSERT INTO lakeward.catalogs (workspace_id, name) VALUES (:parent, :name) ON CONFLICT DO NOTHING RETURNING id;
+INSERT INTO lakeward.catalogs (workspace_id, name) VALUES (:parent, :name) ON CONFLICT DO NOTHING RETURNING id, slug;
 
 -- name: add_schema
-INSERT INTO lakeward.schemas (catalog_id, name) VALUES (:parent, :name) ON CONFLICT DO NOTHING RETURNING id;
+INSERT INTO lakeward.schemas (catalog_id, name) VALUES (:parent, :name) ON CONFLICT DO NOTHING RETURNING id, slug;
 
 -- name: add_dataset
 INSERT INTO lakeward.datasets
     (schema_id, name, columns, primary_key, partition_by, iceberg_namespace, iceberg_table, unnumbered, home_namespace,
      home_table)
 VALUES (:parent, :name, CAST(:columns AS jsonb), :primary_key, :partition_by, CAST(:iceberg_namespace AS text[]),
-        CAST(:iceberg_table AS text), :unnumbered, CAST(:home_namespace AS text[]), CAST(:home_table AS text)) ON CONFLICT DO NOTHING RETURNING id;
+        CAST(:iceberg_table AS text), :unnumbered, CAST(:home_namespace AS text[]), CAST(:home_table AS text)) ON CONFLICT DO NOTHING RETURNING id, slug;
 
 -- name: lock_workspace
 -- Who adopts a table waits for others who do.
@@ -40,7 +40,7 @@ SELECT id FROM lakeward.workspaces WHERE id = :workspace FOR NO KEY UPDATE;
 
 -- name: adopter
 -- The live dataset whose table that is, or is about to be.
-SELECT t.path FROM lakeward.datasets d JOIN lakeward.tree t ON t.level = 'dataset' AND t.id = d.id
+SELECT t.path, t.slugs FROM lakeward.datasets d JOIN lakeward.tree t ON t.level = 'dataset' AND t.id = d.id
 WHERE t.workspace_id = :workspace AND d.drop_id IS NULL
   AND ((coalesce(d.iceberg_table, d.slug) = :iceberg_table
         AND d.iceberg_namespace IS NOT DISTINCT FROM CAST(:iceberg_namespace AS text[])
@@ -62,7 +62,7 @@ VALUES (:dataset_id, :mode, :primary_arm, :mirror_arm);
 
 -- name: twin
 -- The live sibling whose name is the given one or differs only in case or Unicode form, whatever the level.
-SELECT t.id, t.name FROM lakeward.tree t
+SELECT t.id, t.name, t.slugs FROM lakeward.tree t
 WHERE t.level = :level AND t.parent_id = :parent AND t.drop_id IS NULL AND t.name_key = lakeward.name_key(:name);
 
 -- name: datasets

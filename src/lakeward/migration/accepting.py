@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from lakeward.control.ignore_rules import IgnoreRule
+from lakeward.control.ignore_rules import Column, IgnoreRule
 from lakeward.control.tree import DatasetRecord
 from lakeward.errors import UnknownObject, UsageError
 from lakeward.migration.stage import Rooms
@@ -54,7 +54,16 @@ def accepted(rooms: Rooms, dataset: DatasetRecord) -> Accepted:
     )
 
 
-def ignore(rooms: Rooms, dataset: DatasetRecord, column: str, *, reason: str, owner: str, until: datetime) -> Rule:
+def ignore(
+    rooms: Rooms,
+    dataset: DatasetRecord,
+    column: str,
+    *,
+    reason: str,
+    until: datetime,
+    actor: str,
+    owner: str | None = None,
+) -> Rule:
     """Accept differences in a column until a moment. A rule that the column has already is replaced.
 
     Raises:
@@ -62,7 +71,7 @@ def ignore(rooms: Rooms, dataset: DatasetRecord, column: str, *, reason: str, ow
         UsageError: it is part of the key, whose differences are missing rows; or no column would be left that counts;
             or there is no reason; or the end is past.
     """
-    field_id = dataset.schema.column(column).field_id
+    of = _column(dataset, column)
     why = _why_not(rooms, dataset, column, reason, until)
     if why is not None:
         raise UsageError(
@@ -71,7 +80,8 @@ def ignore(rooms: Rooms, dataset: DatasetRecord, column: str, *, reason: str, ow
             dataset=dataset.name,
             column=column,
         )
-    rooms.ignore_rules.put(dataset.id, field_id, reason=reason.strip(), owner=owner, until=until)
+    owner = owner or actor
+    rooms.ignore_rules.put(of, reason=reason.strip(), owner=owner, until=until, actor=actor)
     return Rule(column, reason.strip(), owner, until, expired=False)
 
 
@@ -81,13 +91,17 @@ def count_again(rooms: Rooms, dataset: DatasetRecord, column: str, *, actor: str
     Raises:
         UnknownObject: it has none.
     """
-    if not rooms.ignore_rules.remove(dataset.id, dataset.schema.column(column).field_id, actor=actor):
+    if not rooms.ignore_rules.remove(_column(dataset, column), actor=actor):
         raise UnknownObject(
             f"dataset {dataset.name} has no rule for column {column!r}",
             next_step=f"lakeward flip ignore list {dataset.name}",
             dataset=dataset.name,
             column=column,
         )
+
+
+def _column(dataset: DatasetRecord, name: str) -> Column:
+    return Column(dataset.id, dataset.schema.column(name).field_id, f"{dataset.name} {name}", dataset.slugs)
 
 
 def _why_not(rooms: Rooms, dataset: DatasetRecord, column: str, reason: str, until: datetime) -> str | None:

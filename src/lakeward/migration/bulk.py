@@ -14,7 +14,8 @@ from graphlib import CycleError, TopologicalSorter
 from lakeward.control.names import quote_level
 from lakeward.control.tree import DatasetRecord
 from lakeward.errors import LakewardError, UnknownObject, UsageError
-from lakeward.migration.flip import Flip, StageState, Step
+from lakeward.migration.flip import Flip
+from lakeward.migration.flip_status import StageState, Step
 from lakeward.migration.options import Options
 from lakeward.types.schema import name_key
 

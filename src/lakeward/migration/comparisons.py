@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from lakeward.access.guard import require
+from lakeward.control.audit import note
 from lakeward.control.parity import ParityCheck, Tally
 from lakeward.migration import accepting, resyncing
 from lakeward.migration.accepting import Rule
@@ -69,7 +71,9 @@ class Comparisons:
         Raises:
             ParityMismatch: the arms differ, with samples of the rows by key.
         """
-        return verify(self._rooms, self._rooms.tree.dataset(name))
+        dataset = self._rooms.tree.dataset(name)
+        require("parity.check", dataset.slugs, dataset.name)
+        return verify(self._rooms, dataset)
 
     def recheck(
         self, *names: str, older_than: float = 0.0, tell: Callable[[str], None] | None = None
@@ -85,6 +89,10 @@ class Comparisons:
             UsageError: one of those that were named is not mirrored.
         """
         datasets = [self._rooms.tree.dataset(name) for name in dict.fromkeys(names)]
+        for each in datasets:
+            require("parity.check", each.slugs, each.name)
+        if not datasets:
+            require("parity.check")
         return recheck(self._rooms, datasets, older_than, tell or (lambda _name: None))
 
     def explain_resync(self, name: str) -> list[str]:
@@ -93,7 +101,11 @@ class Comparisons:
 
     def resync(self, name: str, tell: Tell = _silent, options: Options | None = None) -> Details:
         """Remove the copy of a dataset that does not serve, and make a new one; see `resyncing.resync`."""
-        return resyncing.resync(self._rooms, self._rooms.tree.dataset(name), self._actor(), tell, options)
+        dataset = self._rooms.tree.dataset(name)
+        require("flip.run", dataset.slugs, dataset.name)
+        done = resyncing.resync(self._rooms, dataset, self._actor(), tell, options)
+        note(self._rooms.tree.database, None, "flip.run", dataset.name, None, {"stage": "resync"}, dataset.slugs)
+        return done
 
     def rules(self, name: str) -> list[Rule]:
         """Return the rules by which differences in columns of a dataset are accepted, also those that have expired."""
@@ -113,7 +125,9 @@ class Comparisons:
             SchemaError, UsageError: see `accepting.ignore`.
         """
         dataset = self._rooms.tree.dataset(name)
-        return accepting.ignore(self._rooms, dataset, column, reason=reason, owner=owner or self._actor(), until=until)
+        return accepting.ignore(
+            self._rooms, dataset, column, reason=reason, until=until, actor=self._actor(), owner=owner
+        )
 
     def count_again(self, name: str, column: str) -> None:
         """Take the rule of a column away.

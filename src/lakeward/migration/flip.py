@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from lakeward.control.flips import FlipEvent, FlipRecord
-from lakeward.control.parity import ParityCheck
+from lakeward.access.guard import require
+from lakeward.control.audit import note
+from lakeward.control.flips import FlipRecord
 from lakeward.control.tree import DatasetRecord
 from lakeward.discovery import discover
 from lakeward.errors import ConflictError, LeaseLost, ParityMismatch, UnknownObject, UsageError
@@ -18,91 +19,18 @@ from lakeward.migration import stages
 from lakeward.migration.at_work import checking, note_failure
 from lakeward.migration.checking import Check, check
 from lakeward.migration.directions import Direction, direction_to
+from lakeward.migration.flip_status import FlipStatus, StageState, Step
 from lakeward.migration.options import Limits, Options
 from lakeward.migration.shadowing import put_back
-from lakeward.migration.stage import Details, FlipContext, Rooms, Stage
+from lakeward.migration.stage import FlipContext, Rooms, Stage
 from lakeward.migration.watch import Watch
-from lakeward.storage.replication import Lag
 
 Tell = Callable[[str, int, int | None], None]
 """Is told a stage, how many rows it has dealt with, and of how many, if that is known."""
 
+RUN = "flip.run"
+
 _NEVER = datetime.fromtimestamp(0, UTC)
-
-
-@dataclass(frozen=True)
-class StageState:
-    """One stage of a flip: whether it is done, and what it would do now, or what it would take to undo it."""
-
-    name: str
-    about: str
-    done: bool
-    automatic: bool
-    actions: tuple[str, ...] = ()
-    undo: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        """Return it as `--output json` prints it."""
-        return {**vars(self), "actions": list(self.actions), "undo": list(self.undo)}
-
-
-@dataclass(frozen=True)
-class FlipStatus:
-    """Where the flip of a dataset stands.
-
-    Args:
-        dataset, mode, primary, mirror, epoch: the dataset and its route.
-        to: where the flip goes; None: the dataset was never flipped.
-        outcome: how the newest flip ended; None: it goes on, or there was none.
-        owner: the process that works on it.
-        lag: how far the arm that does not serve is behind; None: it has no part to play.
-        stages: in order.
-        events: what happened, oldest first.
-        parity: the newest comparison of its arms; None: there was none.
-    """
-
-    dataset: str
-    mode: str
-    primary: str
-    mirror: str | None
-    epoch: int
-    to: str | None = None
-    outcome: str | None = None
-    started_by: str | None = None
-    owner: str | None = None
-    lag: Lag | None = None
-    stages: tuple[StageState, ...] = ()
-    events: tuple[FlipEvent, ...] = ()
-    parity: ParityCheck | None = None
-
-    @property
-    def next_stage(self) -> str | None:
-        """The first stage that is not done; None: no flip goes on, or nothing is left to do."""
-        return next((stage.name for stage in self.stages if not stage.done), None)
-
-    def to_json(self) -> dict[str, object]:
-        """Return it as `--output json` prints it."""
-        return {
-            **vars(self),
-            "lag": self.lag.to_json() if self.lag is not None else None,
-            "stages": [each.to_json() for each in self.stages],
-            "events": [each.to_json() for each in self.events],
-            "next_stage": self.next_stage,
-            "parity": self.parity.to_json() if self.parity is not None else None,
-        }
-
-
-@dataclass(frozen=True)
-class Step:
-    """What one stage did in this run."""
-
-    stage: str
-    details: Details = field(default_factory=dict)
-    seconds: float = 0.0
-
-    def to_json(self) -> dict[str, object]:
-        """Return it as `--output json` prints it."""
-        return {"stage": self.stage, "seconds": round(self.seconds, 3), **self.details}
 
 
 def all_stages() -> list[Stage]:
@@ -173,6 +101,7 @@ class Flip:
         direction = self._direction(active, to)
         if active is None and self._is_there(direction):
             return []
+        self._require()
         flip = self._rooms.flips.begin(self._dataset.id, direction.to, self._actor)
         return self._work(flip, options, [stage.name for stage in wanted])
 
@@ -298,6 +227,7 @@ class Flip:
 
     @contextmanager
     def _at_work(self, flip: FlipRecord, options: Options | None = None) -> Iterator[FlipContext]:
+        self._require()
         with self._rooms.flips.held(flip, self._dataset.name) as heartbeat:
             check = checking(heartbeat, self._dataset.name)
             yield FlipContext(flip, direction_to(flip.to), self._rooms, options or Options(), self._tell, check)
@@ -320,6 +250,7 @@ class Flip:
         self._rooms.faults.at(f"flip:{stage.name}")
         flips.note(flip, stage.name, "started", self._actor)
         self._tell(stage.name, 0, None)
+        before = context.dataset
         started = time.perf_counter()
         try:
             details = stage.run(context)
@@ -329,6 +260,7 @@ class Flip:
         seconds = time.perf_counter() - started
         self._rooms.faults.at(f"flip:{stage.name}:ran")
         flips.note(flip, stage.name, "done", self._actor, seconds=seconds, details=details)
+        self._note(before, {"stage": stage.name})
         return Step(stage.name, details, seconds)
 
     def _undo(self, names: Sequence[str], outcome: str | None) -> list[str]:
@@ -344,10 +276,21 @@ class Flip:
 
     @told("flip.undo", lambda flip, stage, _: {"dataset": flip._dataset.name, "stage": stage.name})
     def _undone(self, stage: Stage, context: FlipContext) -> list[str]:
+        before = context.dataset
         actions = stage.undo(context)
         if actions:
+            self._note(before, {"undone": stage.name})
             self._rooms.flips.note(context.flip, stage.name, "undone", self._actor, details={"actions": actions})
         return actions
+
+    def _require(self) -> None:
+        require(RUN, self._dataset.slugs, self._dataset.name)
+
+    def _note(self, before: DatasetRecord, what: Mapping[str, object]) -> None:
+        """Write a line of the audit log: what was done, and the dataset's route before and after it."""
+        after = self._rooms.tree.by_id(before.id)
+        modes = [{"mode": each.route.mode, "epoch": each.route.epoch} for each in (before, after)]
+        note(self._rooms.tree.database, self._actor, RUN, after.name, modes[0], {**what, **modes[1]}, after.slugs)
 
     def _stage(self, name: str) -> Stage:
         found = next((stage for stage in self._stages if stage.name == name), None)

@@ -12,6 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from lakeward.access.guard import itself
 from lakeward.compute.engine import Engine
 from lakeward.control.expectation_results import ExpectationResult, ExpectationResults
 from lakeward.control.ledger import Ledger
@@ -103,7 +104,9 @@ class DatasetJudgement:
         if transaction.expectations:
             origin = Origin(f"what is expected of {dataset.name}")
             declared = Declared(dataset.name, transaction.expectations, (KEY,), origin)
-            expected = check_declared(declared, dataset.schema, self._judging.schema_of)
+            # Whoever declared it saw the datasets that it names; who writes need not.
+            with itself():
+                expected = check_declared(declared, dataset.schema, self._judging.schema_of)
         watched.guarded = Guarded(watched.output, expected, None, KeyBounds(dataset.schema), transaction)
 
     def _rows(self, watched: _Watched) -> pa.RecordBatchReader:
@@ -126,7 +129,10 @@ class DatasetJudgement:
         self._seen += 1
         if self._seen < len(self._watched) or not self._asked:
             return
-        guarded = [each.guarded for each in self._watched if each.guarded is not None]
+        with itself():
+            self._judge([each.guarded for each in self._watched if each.guarded is not None])
+
+    def _judge(self, guarded: list[Guarded]) -> None:
         judging = self._judging
         rows = JudgedRows(judging.storage, self._others(guarded), guarded)
         title = f"pipeline {self._pipeline!r}" if self._pipeline is not None else "the write"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
+from lakeward.control.audit import audit, by
 from lakeward.control.db import Database, Queries
 from lakeward.errors import SpecError
 from lakeward.pipelines.fingerprint import fingerprint
@@ -56,17 +57,14 @@ class Registry:
         with self._database.transaction() as connection:
             for pipeline in store:
                 spec, print_ = json.dumps(pipeline.to_json(), ensure_ascii=False), fingerprint(pipeline)
-                connection.execute(
-                    QUERIES["store"], {"name": pipeline.name, "spec": spec, "fingerprint": print_, "actor": actor}
-                )
-                connection.execute(QUERIES["audit"], _entry(actor, "pipeline.apply", pipeline.name, spec))
+                before = connection.execute(QUERIES["before"], {"name": pipeline.name}).scalar()
+                stored = {"name": pipeline.name, "spec": spec, "fingerprint": print_, "actor": by(actor)}
+                connection.execute(QUERIES["store"], stored)
+                audit(connection, actor, "pipeline.apply", pipeline.name, before, pipeline.to_json())
             for name in remove:
+                before = connection.execute(QUERIES["before"], {"name": name}).scalar()
                 connection.execute(QUERIES["remove"], {"name": name})
-                connection.execute(QUERIES["audit"], _entry(actor, "pipeline.remove", name, None))
-
-
-def _entry(actor: str, action: str, name: str, after: str | None) -> dict[str, object]:
-    return {"actor": actor, "action": action, "subject": name, "before": None, "after": after}
+                audit(connection, actor, "pipeline.remove", name, before, None)
 
 
 # Every build asks for all pipelines, which rarely change, and to check one takes a millisecond.

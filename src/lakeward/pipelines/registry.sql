@@ -10,13 +10,13 @@ ON CONFLICT (name) DO UPDATE
 SET spec = excluded.spec, fingerprint = excluded.fingerprint, applied_by = excluded.applied_by,
     applied_at = clock_timestamp()
 
+-- name: before
+-- What the audit log says was there.
+SELECT spec FROM lakeward.pipelines WHERE name = :name FOR UPDATE;
+
 -- name: remove
 DELETE FROM lakeward.pipelines
 WHERE name = :name
-
--- name: audit
-INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
-VALUES (:actor, :action, :subject, CAST(:before AS jsonb), CAST(:after AS jsonb))
 
 -- name: state
 -- What could make a build necessary, in one row: the head of every dataset that was ever written with the number of models

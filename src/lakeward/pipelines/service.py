@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from lakeward.access.guard import require
 from lakeward.clock import Clock, SystemClock
 from lakeward.compute.engine import Engine
 from lakeward.control.db import Database
@@ -79,7 +80,7 @@ class Pipelines:
         self.models = models
         self._stages = stages
         self._jobs = jobs
-        self._registry = Registry(database)
+        self.registry = Registry(database)
         self._up_to_date = UpToDate(LastWrites(database))
 
     def load(self, path: str | Path) -> Project:
@@ -91,8 +92,13 @@ class Pipelines:
         return load_project(Path(path))
 
     def applied(self) -> dict[str, Applied]:
-        """Return the applied pipelines by name."""
-        return self._registry.applied()
+        """Return the applied pipelines by name.
+
+        Raises:
+            Forbidden: whoever acts may not see them: they tell of all datasets.
+        """
+        require("pipeline.read")
+        return self.registry.applied()
 
     def plan(self, project: Project) -> Plan:
         """Return what `apply` would change. Changes nothing.
@@ -100,7 +106,8 @@ class Pipelines:
         Raises:
             SpecError, SqlError, SchemaError: the project is wrong, with file and line.
         """
-        applied = self._registry.applied()
+        require("pipeline.read")
+        applied = self.registry.applied()
         forecast = LedgerForecast(
             self._tree,
             self._ledger,
@@ -118,14 +125,19 @@ class Pipelines:
         Returns what was changed. Nothing is built, and nothing happens if nothing is pending.
 
         Raises:
+            Forbidden: whoever acts may not do it, or it has Python code, which runs as this process, and they may not
+                do that.
             SpecError, SqlError, SchemaError: the project is wrong; nothing was stored.
         """
+        require("pipeline.apply")
         plan = self.plan(project)
         change = {pipeline.name: pipeline.change for pipeline in plan.pipelines}
         store = [pipeline for pipeline in project.pipelines if change[pipeline.name] in (ADDED, CHANGED)]
         remove = [name for name, what in change.items() if what == REMOVED]
+        if any(pipeline.spec.code for pipeline in store):
+            require("code.run")
         if store or remove:
-            self._registry.change(store, remove, actor=actor)
+            self.registry.change(store, remove, actor=actor)
         return plan
 
     def build(
@@ -180,6 +192,7 @@ class Pipelines:
         Raises:
             UnknownObject: a pipeline is not applied.
         """
+        require("pipeline.build")
         readable, chosen = self._ordered(names, select)
         fingerprints = {pipeline.name: (pipeline, fingerprint) for pipeline, fingerprint in readable}
         order = [name for name in fingerprints if name in chosen]
@@ -220,7 +233,7 @@ class Pipelines:
         """
         self._ordered(names, select)
         build = partial(self.build_all, names, select=select, jobs=jobs, fail_fast=fail_fast, progress=progress)
-        return Watch(self._registry.state, build, clock or SystemClock(), seconds).outcomes()
+        return Watch(self.registry.state, build, clock or SystemClock(), seconds).outcomes()
 
     def lineage(self) -> Lineage:
         """Return what follows columns through the pipelines that are applied now."""
@@ -249,7 +262,8 @@ class Pipelines:
         return self._one_off(request, None).plan()
 
     def _one_off(self, request: RunRequest, progress: Progress | None) -> OneOff:
-        applied = [(each.pipeline, each.fingerprint) for each in self.applied().values() if each.pipeline is not None]
+        there = self.registry.applied()
+        applied = [(each.pipeline, each.fingerprint) for each in there.values() if each.pipeline is not None]
         return OneOff(request, self._tree, self._builder(applied, progress), [pipeline for pipeline, _ in applied])
 
     def explain(
@@ -325,7 +339,8 @@ class Pipelines:
         self, names: Sequence[str] | None, select: Sequence[str]
     ) -> tuple[list[tuple[Pipeline, str]], set[str]]:
         """Return every applied pipeline and its fingerprint, in build order, and the names of those that are meant."""
-        applied = self._registry.applied()
+        require("pipeline.read")
+        applied = self.registry.applied()
         readable = [each.pipeline for each in applied.values() if each.pipeline is not None]
         if select and applied:
             names = [*(names or ()), *select_pipelines(select, readable)]

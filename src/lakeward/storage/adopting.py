@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lakeward.access.guard import require, sees
 from lakeward.control.identifiers import TableIdentifier
 from lakeward.control.names import DatasetName
 from lakeward.control.records import Resolution
@@ -143,9 +144,10 @@ class Adopting:
         record = plan.existing or self._tree.create_dataset(
             plan.name, plan.schema, arm=ARM, actor=actor, adopted=adopted, home=adopted if plan.stays else None
         )
+        require(WRITER, record.slugs, record.name)
         result = WriteResult.nothing(record.name, TAKE, record.head_version, record.row_count)
         if not plan.taken:
-            resolution = Resolution(actor, WRITER, plan.table.snapshot_id, None)
+            resolution = Resolution(actor, WRITER, plan.table.snapshot_id, None, record.slugs)
             taken = Output(record, TAKE, allow_empty=True, resolution=resolution)
             result = self._protocol.run([taken], writer=WRITER, kind="adopt", arm=ARM).transactions[0]
         if plan.add_identity:
@@ -164,7 +166,9 @@ class Adopting:
         whose = f"a dataset of another workspace, {table.owner}"
         next_step = "if that workspace is gone for good, remove the table's property lakeward.dataset"
         owner = self._tree.by_uid(table.owner)
-        if owner is not None:
+        if owner is not None and not sees(owner.slugs):
+            whose, next_step = "another dataset", "adopt another table"
+        elif owner is not None:
             dropped = owner.drop is not None
             whose = f"dataset {owner.name}{', which is dropped' if dropped else ''}"
             next_step = f"lakeward dataset {'undrop' if dropped else 'show'} {shlex.quote(owner.name)}"

@@ -9,17 +9,17 @@ from functools import partial
 
 import pyarrow as pa
 
+from lakeward.access.guard import require
 from lakeward.control.flags.cache import FlagCache
 from lakeward.control.flags.registry import above_ceiling
 from lakeward.control.recorded_digests import RecordedDigests
 from lakeward.control.records import OpenTransaction
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import UsageError
 from lakeward.in_place import InPlace
 from lakeward.storage.arm import NEW, OLD, Scan, scanned
 from lakeward.storage.changes import Wanted, check_order, compared, inserts
 from lakeward.storage.compaction import Compaction
-from lakeward.storage.counted import counted
+from lakeward.storage.copying import Copying
 from lakeward.storage.duck import Duck
 from lakeward.storage.finding import both
 from lakeward.storage.first_rows import first_rows
@@ -46,11 +46,13 @@ from lakeward.types.digest import EMPTY, Digest
 WHOLE = ReadRequest()
 """Every row and business column of the head."""
 
+READ = "dataset.read"
+
 log = logging.getLogger("lakeward.storage")
 
 
 class Storage:
-    """Reads and writes datasets, whatever arm they are on.
+    """Reads and writes datasets, whatever arm they are on, for whoever acts and may.
 
     Args:
         tree: names and what they stand for.
@@ -82,6 +84,7 @@ class Storage:
         self._recorded = recorded
         self.routing = routing
         self.protocol = protocol
+        self._copying = Copying(tree, routing, protocol)
         self.judging: Judging | None = None
         """What looks at versions before they are decided; it reads them by this facade, and comes after it."""
 
@@ -100,11 +103,12 @@ class Storage:
             reader: the named place in the product that reads.
 
         Raises:
+            Forbidden: whoever acts may not read it.
             SchemaError: an unknown column.
             SqlError: the filter is not a predicate over the row's columns.
             UnknownVersion, ArmNotCurrent: see `Routing.choose`.
         """
-        dataset = self._tree.by_id(dataset.id)
+        dataset = self._readable(dataset)
         scan, table = scan_of(dataset, request), table_ref(dataset)
         chosen = self.routing.choose(dataset, reader, request.arm, request.version)
         schema = schema_of(dataset, scan)
@@ -121,6 +125,8 @@ class Storage:
         The arguments and errors are those of `read`, and so is what becomes of files while they are read: those of a
         version that expires stay for the grace of `maintain`. What is compared with another arm is streamed.
         """
+        for dataset, _ in reads:
+            require(READ, dataset.slugs, dataset.name)
         return placed(self._tree, self.routing, reads, reader)
 
     def read_prepared(
@@ -143,7 +149,7 @@ class Storage:
         The arguments and errors are those of `read`. Where the arm can tell positions apart without reading the rows,
         those further back are not read.
         """
-        dataset = self._tree.by_id(dataset.id)
+        dataset = self._readable(dataset)
         scan = scan_of(dataset, request)
         chosen = self.routing.choose(dataset, reader, request.arm, request.version)
         schema = schema_of(dataset, scan)
@@ -176,7 +182,7 @@ class Storage:
             UsageError: `since` is negative, or later than `version`.
             UnknownVersion, ArmNotCurrent: see `Routing.choose`.
         """
-        dataset = self._tree.by_id(dataset.id)
+        dataset = self._readable(dataset)
         check_order(dataset.name, request.since, request.version)
         table, columns = table_ref(dataset), columns_of(dataset, request.columns)
         wanted = Wanted(columns, request.before, request.identity)
@@ -243,7 +249,7 @@ class Storage:
 
     def digest(self, dataset: DatasetRecord, *, arm: str | None = None, version: int | None = None) -> Digest:
         """Compute the digest of one version from the rows of one arm (None: the one that serves)."""
-        dataset = self._tree.by_id(dataset.id)
+        dataset = self._readable(dataset)
         place = self.routing.resolve(dataset, arm, version)
         return EMPTY if place is None else place.arm.digest(table_ref(dataset), place.version)
 
@@ -256,7 +262,7 @@ class Storage:
         Raises:
             ParityMismatch: they differ.
         """
-        dataset = self._tree.by_id(dataset.id)
+        dataset = self._readable(dataset)
         places = self.routing.holders(dataset)
         found = both(places, lambda place: place.arm.digest(table_ref(dataset), place.version))
         digests = {place.arm.name: digest for place, digest in zip(places, found, strict=True)}
@@ -271,15 +277,21 @@ class Storage:
 
     def recorded_digest(self, dataset: DatasetRecord, version: int) -> Digest | None:
         """Return the digest of a version as it was when it was first computed; None: nobody has."""
+        require(READ, dataset.slugs, dataset.name)
         return self._recorded.of(dataset.id, version)
 
     def locate(self, dataset: DatasetRecord) -> dict[str, dict[str, str]]:
         """Say, for each arm that holds the head version, where its rows physically are."""
-        dataset = self._tree.by_id(dataset.id)
+        dataset = self._readable(dataset)
         return {
             place.arm.name: place.arm.locate(table_ref(dataset), place.version)
             for place in self.routing.holders(dataset)
         }
+
+    def _readable(self, dataset: DatasetRecord) -> DatasetRecord:
+        """Return a dataset as it is now, if whoever acts may read it."""
+        require(READ, dataset.slugs, dataset.name)
+        return self._tree.by_id(dataset.id)
 
     # Writing ---------------------------------------------------------------------------------------------------------
 
@@ -304,6 +316,7 @@ class Storage:
             idempotency_key: see `Output`.
 
         Raises:
+            Forbidden: whoever acts may not write to it.
             DataError: the rows are refused; nothing was written.
             KeyReused: the key stands for another request.
             ConflictError: somebody else holds or changed the dataset; nothing was written.
@@ -318,6 +331,7 @@ class Storage:
     ) -> BuildResult:
         """Write several datasets, visible together or not at all. See `WriteProtocol.run`."""
         for output in outputs:
+            require("dataset.write", output.dataset.slugs, output.dataset.name)
             verb_named(output.verb).check(output.dataset.schema, output.dataset.name)
         judgement = self.judging.of(outputs, pipeline) if self.judging is not None else None
         outputs = judgement.outputs if judgement is not None else outputs
@@ -344,51 +358,6 @@ class Storage:
         writer: str = "dataset.copy",
         progress: Callable[[int], None] | None = None,
     ) -> WriteResult:
-        """Bring the head version to another arm, identity columns included, verified before it is visible.
-
-        The copy is a version of its own that changes no row: both arms hold it, and the route stays as it is. Writers
-        of the dataset wait while it runs; readers don't notice. If the arm holds the head already, nothing happens.
-
-        Args:
-            dataset: which one.
-            to: the arm to copy to.
-            writer: the named place in the product that writes.
-            progress: is told how many rows were read so far.
-
-        Raises:
-            ParityMismatch: the arms would differ; the copy was removed.
-        """
-        dataset = self._tree.by_id(dataset.id)
-        if dataset.head_version == 0:
-            raise UsageError(f"dataset {dataset.name} has no version to copy", dataset=dataset.name)
-        self.routing.arm(to)
-        if any(place.arm.name == to for place in self.routing.holders(dataset)):
-            return WriteResult.nothing(dataset.name, "copy", dataset.head_version, dataset.row_count)
-        return self._copy(dataset, to, writer, progress)
-
-    def _copy(
-        self, dataset: DatasetRecord, to: str, writer: str, progress: Callable[[int], None] | None
-    ) -> WriteResult:
-        source: list[Place] = []
-
-        def rows() -> pa.RecordBatchReader:
-            # Called when the dataset's slot is ours, so that the head stays the same until the copy is decided.
-            head = self.routing.resolve(self._tree.by_id(dataset.id))
-            assert head is not None, "a version was there before, and versions don't go away"
-            source.append(head)
-            found = head.arm.scan(table_ref(dataset), head.version, Scan(dataset.schema.names, identity=True))
-            return found if progress is None else counted(found, progress)
-
-        def audit(prepared: PreparedVersion) -> Digest:
-            held = source[0]
-            digests = {
-                held.arm.name: held.arm.digest(table_ref(dataset), held.version),
-                prepared.arm: self.routing.arm(prepared.arm).digest(prepared.table, prepared.where),
-            }
-            parity = Parity(dataset.name, held.version.version, digests)
-            if not parity.equal:
-                raise parity.mismatch()
-            return digests[prepared.arm]
-
-        output = Output(dataset, "copy", rows, allow_empty=True, audit=audit)
-        return self.protocol.run([output], writer=writer, kind="copy", arm=to).transactions[0]
+        """Bring the head version to another arm, if it is not there; see `Copying.copy`."""
+        require("dataset.copy", dataset.slugs, dataset.name)
+        return self._copying.copy(dataset, to, writer=writer, progress=progress)

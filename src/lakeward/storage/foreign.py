@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakeward.access.guard import require
 from lakeward.control.divergence import Divergence
 from lakeward.control.ledger import Ledger
 from lakeward.control.records import ArmVersion, Resolution
@@ -153,6 +154,7 @@ class Foreign:
             UsageError: the arm does not serve the dataset: its table is a copy.
             ConflictError: the table has moved on from `snapshot`, or somebody else writes.
         """
+        require("ledger.adopt", dataset.slugs, dataset.name)
         # A publish that is only late is no divergence, and what a dead writer left open would be in the way.
         self._recovery.recover(dataset.id)
         found = self._find(dataset)
@@ -169,7 +171,7 @@ class Foreign:
             RENUMBER if renumber else ADOPT,
             lambda: empty,
             allow_empty=True,
-            resolution=Resolution(actor, "ledger.adopt", found.head.snapshot, found.held.snapshot_id),
+            resolution=Resolution(actor, "ledger.adopt", found.head.snapshot, found.held.snapshot_id, dataset.slugs),
         )
         build = self._protocol.run([output], writer="ledger.adopt", kind="adopt", arm=found.arm.name)
         return build.transactions[0]
@@ -189,6 +191,7 @@ class Foreign:
             ConflictError: the table has moved on from `snapshot`, or somebody writes.
             Diverged: our snapshot is gone from the table, or the other engine committed again meanwhile.
         """
+        require("ledger.restore", dataset.slugs, dataset.name)
         self._recovery.recover(dataset.id)
         found = self._find(dataset)
         if found is None:
@@ -205,7 +208,7 @@ class Foreign:
                 expected=held.snapshot_id,
             )
         found.arm.restore_columns(table_ref(record), held)
-        resolution = Resolution(actor, "ledger.restore", head.snapshot, held.snapshot_id)
+        resolution = Resolution(actor, "ledger.restore", head.snapshot, held.snapshot_id, record.slugs)
         maker = self._divergence.restore(record.id, record.name, found.arm.name, held, head.snapshot, resolution)
         if maker is not None:
             self._recovery.publish(record.id, maker.id, [found.arm.name], maker.version)
@@ -233,7 +236,7 @@ class Foreign:
     def _clear(self, dataset: DatasetRecord, action: str, actor: str) -> None:
         """End a divergence that somebody else undid."""
         if self._tree.by_id(dataset.id).status == "diverged":
-            self._divergence.clear(dataset.id, dataset.name, Resolution(actor, action, None, None))
+            self._divergence.clear(dataset.id, dataset.name, Resolution(actor, action, None, None, dataset.slugs))
 
 
 def _never(found: _Found) -> UsageError | ColumnMismatch | None:

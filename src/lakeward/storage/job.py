@@ -187,6 +187,7 @@ def decision_of(job: Job, prepared: Prepared) -> Decision:
         carries=prepared.still,
         resolution=job.output.resolution,
         author=job.output.author,
+        place=job.output.dataset.slugs,
         mirrored=job.mirrored,
         mirror_error=job.mirror_error,
         mismatch=job.mismatch,

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
+from lakeward.access.guard import carried
+
 Item = TypeVar("Item")
 
 AHEAD_BYTES = 64 << 20
@@ -45,7 +47,7 @@ def prefetched(
         running.result()
 
     with ThreadPoolExecutor(1, thread_name_prefix="lakeward-prefetch") as pool:
-        running = pool.submit(run)
+        running = pool.submit(carried(run))
         try:
             yield drain()
         finally:

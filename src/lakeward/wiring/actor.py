@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import getpass
+from lakeward.control.audit import by
 
 
 def actor() -> str:
-    """Return who acts, for the audit log: the user of this process."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return "unknown"
+    """Return who acts, for the audit log: by name, or, where the owner does, the user of this process."""
+    return by()

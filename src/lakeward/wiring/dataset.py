@@ -325,12 +325,12 @@ class Dataset(JudgedDataset):
             UnknownVersion: it is not readable.
         """
         chosen = self.version if version is None else version
-        self._rooms.retention.keep(self._id, self.name, chosen, actor())
+        self._rooms.retention.keep(self._id, self.name, chosen, actor(), self._known.slugs)
         return chosen
 
     def let_go(self, version: int) -> None:
         """Leave a version that was kept to the retention policy again."""
-        self._rooms.retention.let_go(self._id, version)
+        self._rooms.retention.let_go(self._id, self.name, version, actor(), self._known.slugs)
 
     def kept(self) -> list[int]:
         """Return the versions that are kept on request."""

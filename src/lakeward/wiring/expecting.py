@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lakeward.access.guard import require
 from lakeward.control.dataset_expectations import DatasetExpectations
 from lakeward.control.tree import DatasetRecord
 from lakeward.errors import SpecError, UsageError
@@ -58,13 +59,14 @@ class Expecting:
             SpecError, SqlError: with file and line; nothing was changed.
             UsageError: the file can't be read.
         """
+        require("dataset.expect", record.slugs, record.name)
         declared = _of_file(record.name, Path(what)) if isinstance(what, str | Path) else _of_list(record.name, what)
         expected = check_declared(declared, record.schema, self.judging.schema_of, self.judging.engine)
         kept = list(declared.expectations)
         if dry_run:
             changed = kept != self.declared.of(record.id)
         else:
-            changed = self.declared.put(record.id, record.name, kept, actor=actor)
+            changed = self.declared.put(record.id, record.name, kept, actor=actor, place=record.slugs)
         return Declaration(kept, changed, expected.warnings)
 
 

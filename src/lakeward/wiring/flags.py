@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from lakeward.access.guard import require
 from lakeward.control.flags.cache import FlagCache, clamped
 from lakeward.control.flags.registry import (
     READER,
@@ -245,12 +246,14 @@ class Flags:
 
     def _put(self, kind: str, name: str, value: str | None, record: DatasetRecord | None) -> bool:
         dataset = (record.id, record.name) if record is not None else None
-        changed = self._table.put(kind, name, value, actor=actor(), dataset=dataset)
+        place = record.slugs if record is not None else ()
+        changed = self._table.put(kind, name, value, actor=actor(), dataset=dataset, place=place)
         self._cache.forget()
         return changed
 
     def _reroute(self, writer: str, record: DatasetRecord, mode: str) -> bool:
         """Change a dataset's route to a mode both of whose arms hold its newest version."""
+        require("flag.set", record.slugs, record.name)
         if record.route.mode == mode:
             return False
         self._check(record, mode)
@@ -258,7 +261,8 @@ class Flags:
         route = self._replication.reroute(
             record, mode, writer="flags.set", checked=lambda _: self._check(self._tree.by_id(record.id), mode)
         )
-        self._table.audit_route(writer, record.name, record.route.mode, route.mode, actor=actor())
+        modes = record.route.mode, route.mode
+        self._table.audit_route(writer, record.name, *modes, actor=actor(), place=record.slugs)
         return True
 
     def _check(self, record: DatasetRecord, mode: str) -> None:

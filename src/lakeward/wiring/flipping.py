@@ -18,7 +18,7 @@ def bulk_flip(tree: Tree, pipelines: Pipelines, flip: Callable[[DatasetRecord], 
         pipelines: the applied ones say what is made from what.
         flip: makes the flip of one dataset.
     """
-    applied = [each.pipeline for each in pipelines.applied().values() if each.pipeline is not None]
+    applied = [each.pipeline for each in pipelines.registry.applied().values() if each.pipeline is not None]
     edges = [
         (source, output.dataset)
         for pipeline in applied

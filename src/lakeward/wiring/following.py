@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
+from lakeward.access.guard import require
 from lakeward.compute.scratch import Scratch
 from lakeward.control.follows import FollowedRelation, FollowedSource
 from lakeward.control.idempotency import IdempotencyKeys
@@ -104,6 +105,7 @@ class FollowedSources(SyncedSources):
             SourceError: the source does not answer.
             SchemaError, ColumnMismatch, NameTaken, UsageError: see `FollowPlanning.plan`.
         """
+        require("source.follow")
         record = self.find(request.source)
         change_log_of(record.type)
         followed = next(iter(self._follows.all(record.name)), None)
@@ -153,6 +155,7 @@ class FollowedSources(SyncedSources):
 
     def followed(self) -> list[FollowState]:
         """Return how each followed source stands, by asking it."""
+        require("source.read")
         return [self._state(each) for each in self._follows.all()]
 
     def unfollow(self, name: str, tables: Sequence[str] = (), *, abandon: bool = False) -> str | None:
@@ -172,6 +175,7 @@ class FollowedSources(SyncedSources):
             ConflictError: somebody follows it now.
             SourceError: the source does not answer.
         """
+        require("source.unfollow")
         record = self.find(name)
         followed = next(iter(self._follows.all(name)), None)
         if followed is None:

@@ -138,7 +138,7 @@ def open_workspace(
 def _recover(workspace: Workspace) -> None:
     """Tidy up at start. What can't be tidied now is tidied before the next write to its dataset."""
     try:
-        workspace.recover()
+        workspace.recovery.recover()
     except (StorageError, ConflictError) as error:
         log.warning("not everything that dead processes left could be tidied up at start: %s", error)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from lakeward.access.guard import require
 from lakeward.control.sources import SourceRecord, SourceTables
 from lakeward.errors import InvalidName, NameTaken, SchemaError, SettingsError, UnknownObject
 from lakeward.sources.allowed import Allowed
@@ -48,6 +49,7 @@ class Sources:
             SourceError: it does not answer.
             SchemaError: a column of one of `tables` has a type that is refused.
         """
+        require("source.add")
         if not _NAME.fullmatch(name):
             raise InvalidName(
                 f"{name!r} can't name a source",
@@ -72,6 +74,7 @@ class Sources:
 
     def all(self) -> list[SourceRecord]:
         """Return every source, by name."""
+        require("source.read")
         return self._tables.all()
 
     def find(self, name: str) -> SourceRecord:
@@ -80,6 +83,7 @@ class Sources:
         Raises:
             UnknownObject: there is none, with those that there are.
         """
+        require("source.read")
         found = self._tables.all(name)
         if not found:
             known = ", ".join(each.name for each in self._tables.all()) or "none"
@@ -105,6 +109,7 @@ class Sources:
         Raises:
             UnknownObject: there is none.
         """
+        require("source.remove")
         self.find(name)
         self._tables.remove(name, actor())
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from lakeward.access.guard import require
 from lakeward.control.idempotency import IdempotencyKeys
 from lakeward.control.records import Fed, FileRead, OpenTransaction
 from lakeward.control.sources import SourceTables
@@ -99,6 +100,7 @@ class SyncedSources(Sources):
             SourceError: the source does not answer.
             SchemaError, ColumnMismatch, NameTaken, UsageError: see `plan_table`.
         """
+        require("source.sync")
         mode = sync_mode(request.mode)
         record = self.find(request.source)
         made_as = self._storage.flags.mode_of_new(mode.writer)

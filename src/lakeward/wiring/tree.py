@@ -186,7 +186,7 @@ class Named:
         """Return which pipelines read or write some datasets."""
         keys = {name_key(each): each for each in datasets}
         found = []
-        for name, applied in self._rooms.pipelines.applied().items():
+        for name, applied in self._rooms.pipelines.registry.applied().items():
             if applied.pipeline is None:
                 continue
             for verb, names in (

@@ -6,7 +6,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from lakeward.access.guard import require
 from lakeward.compute.scratch import remove_abandoned
+from lakeward.control.audit import note
 from lakeward.control.counters import Counters
 from lakeward.control.idempotency import IdempotencyKeys
 from lakeward.control.tree import Tree
@@ -14,6 +16,8 @@ from lakeward.pipelines.models.registry import Models
 from lakeward.storage.leftovers import Leftover
 from lakeward.storage.maintenance import Maintenance, MaintenanceReport, Progress
 from lakeward.storage.purging import Purging
+
+ACTION = "maintenance.run"
 
 _SPILLED = "duckdb_temp_*"
 
@@ -58,7 +62,11 @@ class Upkeep:
             UnknownObject: no such dataset.
             UsageError: `older_than` is shorter than a lease.
         """
+        if not datasets:
+            require(ACTION)
         records = [self._tree.dataset(name) for name in dict.fromkeys(datasets)] if datasets else self._tree.datasets()
+        for record in records if datasets else ():
+            require(ACTION, record.slugs, record.name)
         report = self._maintenance.run(records, older_than=older_than, dry_run=dry_run, progress=progress)
         forgotten = self._keys.forget([record.id for record in records], dry_run=dry_run)
         what = "idempotency keys whose time is over"
@@ -74,6 +82,12 @@ class Upkeep:
             report.removed.extend(self._scratch_leftovers(older_than, dry_run))
             if not dry_run:
                 self._counters.forget()
+        if not dry_run:
+            after = {"removed": len(report.removed)}
+            for record in records if datasets else ():
+                note(self._tree.database, None, ACTION, record.name, None, after, record.slugs)
+            if not datasets:
+                note(self._tree.database, None, ACTION, "all", None, after)
         return report
 
     def _scratch_leftovers(self, older_than: float, dry_run: bool) -> Iterator[Leftover]:

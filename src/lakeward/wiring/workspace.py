@@ -7,19 +7,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Unpack
 
+from lakeward.access.guard import require
+from lakeward.control.audit import note
 from lakeward.control.history import History, Recoverable
 from lakeward.control.records import Transaction
 from lakeward.migration.bulk import BulkFlip
 from lakeward.migration.comparisons import Comparisons
 from lakeward.migration.flip import Flip, Tell
-from lakeward.pipelines.models.declaring import declare_model
-from lakeward.pipelines.models.permit import Permit
-from lakeward.pipelines.models.registered import ModelVersion
-from lakeward.pipelines.models.registry import Added, is_function
 from lakeward.pipelines.one_off import RunRequest
 from lakeward.pipelines.plan import Plan
 from lakeward.pipelines.progress import Progress
-from lakeward.pipelines.project import find_project
 from lakeward.storage.foreign import Restored
 from lakeward.storage.maintenance import DEFAULT_SECONDS, MaintenanceReport
 from lakeward.storage.recovery import Recovered
@@ -34,6 +31,7 @@ from lakeward.wiring.dataset import Dataset
 from lakeward.wiring.declaring import Declaration, declare
 from lakeward.wiring.flipping import bulk_flip
 from lakeward.wiring.importing import ImportHow, Importing, ImportPlan, ImportRequest, ImportResult, Paths
+from lakeward.wiring.models import ModelsByName
 from lakeward.wiring.overview import DatasetStatus, dataset_status
 from lakeward.wiring.parts import Parts
 from lakeward.wiring.pin import Pin, pin
@@ -41,7 +39,7 @@ from lakeward.wiring.rooms import Rooms
 from lakeward.wiring.tree import TreeOfNames
 
 
-class Workspace(TreeOfNames):
+class Workspace(TreeOfNames, ModelsByName):
     """An open workspace: datasets, pipelines, and the ledger that coordinates them. Made by `lakeward.open`.
 
     It is safe to use from several threads. Close it, or use it as a context manager: the embedded server stops with its
@@ -49,7 +47,8 @@ class Workspace(TreeOfNames):
     """
 
     def __init__(self, parts: Parts, close: Callable[[], None]) -> None:
-        super().__init__(parts.names)
+        TreeOfNames.__init__(self, parts.names)
+        ModelsByName.__init__(self, parts.models)
         self.settings = parts.settings
         self.database = parts.database
         self.tree = parts.tree
@@ -63,8 +62,7 @@ class Workspace(TreeOfNames):
         self.comparisons = Comparisons(parts.flips, actor)
         self.recovery, self.retention, self.upkeep = parts.recovery, parts.retention, parts.upkeep
         self.pipelines, self.sources = parts.pipelines, parts.sources
-        self.sql = parts.queries.sql
-        self._models, self._metrics = parts.models, parts.metrics
+        self.sql, self._metrics = parts.queries.sql, parts.metrics
         self._importing = Importing(parts.tree, parts.storage, parts.sources.allowed, parts.scratch)
         self._rooms = Rooms.of(parts)
         self._close = close
@@ -286,57 +284,22 @@ class Workspace(TreeOfNames):
         request = RunRequest(sql, into, sources or {}, strategy, primary_key, arm, allow_empty, where, rest)
         return self.pipelines.run(request, progress)
 
-    # Models ----------------------------------------------------------------------------------------------------------
-
-    def add_model(
-        self,
-        what: str | Path,
-        name: str,
-        features: Sequence[str] | Mapping[str, str] = (),
-        outputs: Sequence[str] = (),
-        project: str | Path = ".",
-        *,
-        format: str | None = None,
-        allow_pickle: bool = False,
-        sha256: str | None = None,
-    ) -> Added:
-        """Register a model as the next version of its name. The very same again adds nothing; nothing of it is run.
-
-        Args:
-            what: an ONNX file, or `module:function`, a function in a file of the project's folder `models/`.
-            name: of the model.
-            features: their names in the model's order; for a function a mapping of names to types.
-            outputs: `risk=probabilities[1]` for a column of an output of an ONNX file, `risk:double` for a function;
-                none: all that the file tells.
-            project: its folder, or one inside it.
-            format, allow_pickle: `pickle` and True for a pickle, which runs whatever it says when a build loads it; it
-                needs its hash, too.
-            sha256: what the file's hash has to be, in hexadecimal.
-
-        Raises:
-            ModelRefused: the file is no model, whatever its name says, or not as declared.
-        """
-        declared, permit = declare_model(features, outputs), Permit(format, allow_pickle, sha256)
-        folder = find_project(Path(project)) if is_function(str(what)) else Path(project)
-        return self._models.add(str(what), name=name, declared=declared, project=folder, actor=actor(), permit=permit)
-
-    def models(self, name: str | None = None) -> list[ModelVersion]:
-        """Return the versions of a model, oldest first; of all models, if no name is given."""
-        return self._models.versions(name)
-
-    def model(self, reference: str) -> ModelVersion:
-        """Return the version that `churn@3` names, or the newest of `churn`.
-
-        Raises:
-            UnknownObject: there is none.
-        """
-        return self._models.find(reference)
-
     # The ledger ------------------------------------------------------------------------------------------------------
 
     def recover(self) -> list[Recovered]:
         """Finish or remove what processes that died left behind; repeating it does nothing more."""
-        return self.recovery.recover()
+        require("ledger.recover")
+        found = self.recovery.recover()
+        for each in found:
+            note(
+                self.database,
+                actor(),
+                "ledger.recover",
+                each.dataset,
+                None,
+                {"version": each.version, "outcome": each.outcome},
+            )
+        return found
 
     def recoverable(self) -> list[Recoverable]:
         """Return what `recover` would look at; changes nothing."""

@@ -19,7 +19,7 @@ from lakeward.errors import UsageError
 from lakeward.migration.options import Options
 
 if TYPE_CHECKING:
-    from lakeward.migration.flip import StageState
+    from lakeward.migration.flip_status import StageState
 
 ToOption = Annotated[
     str | None,

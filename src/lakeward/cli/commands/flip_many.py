@@ -17,7 +17,7 @@ from lakeward.migration.options import Options
 
 if TYPE_CHECKING:
     from lakeward.migration.bulk import Outcome
-    from lakeward.migration.flip import FlipStatus
+    from lakeward.migration.flip_status import FlipStatus
 
 
 class Order(StrEnum):

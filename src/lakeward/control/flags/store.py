@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 
+from lakeward.access.guard import require
+from lakeward.access.principal import Place
+from lakeward.control.audit import audit, by, note
 from lakeward.control.db import Database, Queries
 
 QUERIES = Queries.beside(__file__)
@@ -49,7 +51,14 @@ class FlagTable:
         return [Flag(**row) for row in self._database.fetch(QUERIES["all"])]
 
     def put(
-        self, kind: str, name: str, value: str | None, *, actor: str, dataset: tuple[int, str] | None = None
+        self,
+        kind: str,
+        name: str,
+        value: str | None,
+        *,
+        actor: str,
+        dataset: tuple[int, str] | None = None,
+        place: Place = (),
     ) -> bool:
         """Set a flag, or clear it; one that is so already stays untouched.
 
@@ -59,10 +68,16 @@ class FlagTable:
             value: the new value; None: it is cleared.
             actor: who does it, for the audit log.
             dataset: id and name of the dataset that it is for; None: all.
+            place: of that dataset.
 
         Returns:
             Whether anything changed.
+
+        Raises:
+            Forbidden: whoever acts may not do it.
         """
+        action = _action(value)
+        require(action, place, dataset[1] if dataset else None)
         key = {"kind": kind, "name": name, "dataset_id": dataset[0] if dataset else None}
         with self._database.transaction() as connection:
             connection.execute(QUERIES["lock"])
@@ -72,22 +87,16 @@ class FlagTable:
             if value is None:
                 connection.execute(QUERIES["clear"], key)
             else:
-                connection.execute(QUERIES["set"], {**key, "value": value, "actor": actor})
+                connection.execute(QUERIES["set"], {**key, "value": value, "actor": by(actor)})
             subject = f"{kind} {name}" + (f" of {dataset[1]}" if dataset else "")
-            connection.execute(QUERIES["audit"], _entry(actor, subject, before, value))
+            audit(connection, actor, action, subject, before, value, place)
             connection.execute(QUERIES["tell"])
         return True
 
-    def audit_route(self, writer: str, dataset: str, before: str, after: str, *, actor: str) -> None:
+    def audit_route(self, writer: str, dataset: str, before: str, after: str, *, actor: str, place: Place = ()) -> None:
         """Note in the audit log that a writer's flag for one dataset has changed its route."""
-        self._database.fetch(QUERIES["audit"], _entry(actor, f"writer {writer} of {dataset}", before, after))
+        note(self._database, actor, _action(after), f"writer {writer} of {dataset}", before, after, place)
 
 
-def _entry(actor: str, subject: str, before: str | None, after: str | None) -> dict[str, object]:
-    return {
-        "actor": actor,
-        "action": "flags.set" if after is not None else "flags.clear",
-        "subject": subject,
-        "before": json.dumps(before) if before is not None else None,
-        "after": json.dumps(after) if after is not None else None,
-    }
+def _action(value: str | None) -> str:
+    return "flag.set" if value is not None else "flag.clear"

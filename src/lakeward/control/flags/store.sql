@@ -19,10 +19,6 @@ WHERE kind = :kind AND name = :name AND dataset_id IS NOT DISTINCT FROM CAST(:da
 -- row yet that could be locked. The lock ends with the transaction, so it works behind a pooler, too.
 LOCK TABLE lakeward.flags IN SHARE ROW EXCLUSIVE MODE;
 
--- name: audit
-INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
-VALUES (:actor, :action, :subject, CAST(:before AS jsonb), CAST(:after AS jsonb));
-
 -- name: tell
 -- Delivered when the transaction commits, to every session that listens.
 SELECT pg_notify('lakeward_flags', '');

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from lakeward.access.guard import require
+from lakeward.control.audit import note
 from lakeward.control.moves import Relocation
 from lakeward.control.table_places import TablePlace, TablePlaces
 from lakeward.control.tree import DatasetRecord, Tree
@@ -250,11 +252,14 @@ class Sweep:
 
     def _attempt(self, record: DatasetRecord, move: Relocation, writer: str) -> Outcome:
         try:
+            require("move.run", record.slugs, record.name)
             finished = any(each.outcome == "moved" for each in self._recover(record.id))
             place = self.places.of(record.id)
             if place.identifier == move.target:
                 return _arrived(record, move, place) if finished else Outcome(record.name, DONE, move)
             done = self._moving.move(self._tree.by_id(record.id), move, writer=writer)
+            places = {"table": str(move.source)}, {"table": str(move.target)}
+            note(self._tree.database, None, "move.run", record.name, *places, record.slugs)
             return Outcome(record.name, MOVED, move, way=done.way)
         except (ControlError, Stopped):
             raise

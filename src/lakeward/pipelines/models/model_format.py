@@ -60,6 +60,8 @@ class ModelFormat(ABC):
     """One format of models. To add one, add a file to `formats/`; its docstring is its help."""
 
     name: ClassVar[str]
+    runs_code: ClassVar[bool] = False
+    """Whether a model of it is code, which runs as this process."""
 
     @abstractmethod
     def recognises(self, content: bytes) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from lakeward.access.guard import require
 from lakeward.control.models import ModelRow, ModelTables, NewModel
 from lakeward.discovery import discover
 from lakeward.errors import InvalidName, ModelRefused, NameTaken, StorageError, UnknownObject
@@ -114,9 +115,11 @@ class Models:
             permit: what the user says of the file besides.
 
         Raises:
+            Forbidden: whoever acts may not do it; a function and a pickle are code, which runs as this process.
             ModelRefused: it is no model, or not as declared; told by its content, whatever it is called.
             InvalidName, NameTaken, UnknownObject: see there.
         """
+        require("model.add")
         _check_name(name)
         function = _FUNCTION.fullmatch(what)
         if function is not None and is_function(what):
@@ -128,6 +131,8 @@ class Models:
             content, origin = _read(Path(what)), Path(what).name
             permit.check_hash(content, what)
             format_ = Pickle() if permit.pickle(content, what) else _format_of(content, what)
+        if format_.runs_code:
+            require("code.run")
         try:
             signature = format_.describe(content, declared)
             _check_signature(signature)

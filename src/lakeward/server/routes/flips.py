@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Body
 
 from lakeward.migration.flip import Flip as Flipping
-from lakeward.migration.flip import StageState, Step
+from lakeward.migration.flip_status import StageState, Step
 from lakeward.migration.options import Limits, Options
 from lakeward.server.documents.document import DryRun
 from lakeward.server.documents.flips import (

@@ -28,7 +28,7 @@ def table(database: Database) -> FlagTable:
 def audit(database: Database) -> list[tuple[object, ...]]:
     with psycopg.connect(database.libpq_url) as connection:
         return connection.execute(
-            "SELECT action, subject, before, after FROM lakeward.audit_log WHERE action LIKE 'flags.%' ORDER BY id"
+            "SELECT action, subject, before, after FROM lakeward.audit_log WHERE action LIKE 'flag.%' ORDER BY id"
         ).fetchall()
 
 
@@ -46,9 +46,9 @@ def test_a_flag_of_the_dataset_goes_before_that_of_all(
     cache.forget()
     assert cache.preference("api.read", dataset.id) == "iceberg"
     assert audit(database) == [
-        ("flags.set", "reader api.read", None, "iceberg"),
-        ("flags.set", f"reader api.read of {dataset.name}", None, "shadow"),
-        ("flags.clear", f"reader api.read of {dataset.name}", "shadow", None),
+        ("flag.set", "reader api.read", None, "iceberg"),
+        ("flag.set", f"reader api.read of {dataset.name}", None, "shadow"),
+        ("flag.clear", f"reader api.read of {dataset.name}", "shadow", None),
     ]
 
 

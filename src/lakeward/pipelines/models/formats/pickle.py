@@ -28,6 +28,7 @@ class Pickle(ModelFormat):
     """An object with methods such as `predict`, which get a data frame. Unpickling it runs what it says."""
 
     name: ClassVar[str] = "pickle"
+    runs_code = True
 
     def recognises(self, content: bytes) -> bool:
         """See `ModelFormat.recognises`. Never: a pickle is taken only by who asks for one, with its hash."""

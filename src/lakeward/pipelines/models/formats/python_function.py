@@ -20,6 +20,7 @@ class PythonFunction(ModelFormat):
     """A function of a Python file of the project. It gets a `pyarrow.RecordBatch` and gives one value for each row."""
 
     name = "python_function"
+    runs_code = True
 
     def recognises(self, content: bytes) -> bool:
         """See `ModelFormat.recognises`. Never: a function is named, not found, so that no file is run by mistake."""
