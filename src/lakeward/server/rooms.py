@@ -11,6 +11,7 @@ from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
 from lakeward.errors import UsageError
+from lakeward.jobs.queue import Jobs
 from lakeward.server.measures import Measures
 from lakeward.server.streams import OpenStreams
 from lakeward.wiring.workspace import Workspace
@@ -44,6 +45,11 @@ class Rooms:
     def measures(self) -> Measures:
         """Its numbers, which it counts from when they are first asked for."""
         return Measures(self.workspace, lambda: self.streams.open)
+
+    @cached_property
+    def queue(self) -> Jobs:
+        """The queue that long work goes to."""
+        return Jobs(self.workspace)
 
 
 def known_parameters(request: Request) -> None:

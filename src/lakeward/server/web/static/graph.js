@@ -48,6 +48,8 @@ function draw(element) {
     minZoom: 0.15, maxZoom: 1.6, autoungrabify: true, boxSelectionEnabled: false, userZoomingEnabled: false,
   });
   const fit = () => { graph.fit(undefined, 18); if (graph.zoom() > 1) { graph.zoom(1); graph.center(); } };
+  const box = graph.elements().boundingBox();
+  element.style.height = `${Math.max(110, Math.min(box.h * Math.min(1, element.clientWidth / (box.w + 36)) + 36, 420))}px`;
   fit();
   graph.on("tap", "node[href]", (event) => { if (event.target.data("href")) location.assign(event.target.data("href")); });
   graph.on("mouseover", "node[href]", (event) => { event.target.addClass("hovered"); element.classList.add("pointing"); });
