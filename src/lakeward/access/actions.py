@@ -43,7 +43,6 @@ ACTIONS: Final[Mapping[str, Role]] = {
     "move.read": Role.VIEWER,
     "move.run": Role.OPERATOR,
     "move.home": Role.OPERATOR,
-    "move.home": Role.OPERATOR,
     "flag.read": Role.VIEWER,
     "flag.set": Role.OPERATOR,
     "flag.clear": Role.OPERATOR,
