@@ -36,8 +36,16 @@ class Source:
     def is_python(self) -> bool:
         return self.path.suffix == ".py"
 
+    @cached_property
+    def by_kind(self) -> dict[type[ast.AST], list[ast.AST]]:
+        """Every node of the tree, walked once for all bans; no kind that a ban names has kinds below it."""
+        found: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in ast.walk(self.tree):
+            found.setdefault(type(node), []).append(node)
+        return found
+
     def nodes(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, kinds))
+        return (node for kind in kinds for node in self.by_kind.get(kind, ()))
 
 
 Finding = tuple[int, str]

@@ -325,7 +325,11 @@ def test_what_is_followed_is_remembered_and_given_up(shop: Shop, name: str, ws: 
     ws.sources.remove(shop.name)
 
 
-def test_one_worker_at_a_time_and_the_log_of_others_is_not_kept(shop: Shop, name: str, ws: lakeward.Workspace) -> None:
+def test_one_worker_at_a_time_and_the_log_of_others_is_not_kept(
+    shop: Shop, name: str, ws: lakeward.Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As many tries as ever, one soon after the other.
+    monkeypatch.setattr(follow_patience, "FIRST_DELAY", 0.01)
     shop.run(f"CREATE TABLE {name} (id int PRIMARY KEY)")
     shop.follow(name)
     stop, said = threading.Event(), []

@@ -15,10 +15,11 @@ from lakeward.storage.requests import ChangesRequest
 from lakeward.storage.verbs import VERBS
 from support.arms import ArmUnderTest, HeldDataset
 from support.changes import all_versions, expected, frozen, plain, row, writes
+from support.rounds import rounds
 
 COLUMNS = {"id": "long", "note": "string", "tags": "list<string>"}
 PAIRS = 15
-SEEDS = 2
+SEEDS = rounds(1)
 ROWS = [{"id": number, "note": f"n{number}", "tags": None} for number in range(5)]
 
 

@@ -24,9 +24,10 @@ from support.arms import ArmUnderTest, HeldDataset, iceberg_table
 from support.keyed import COUNTS, assert_digest_kept
 from support.keyed_batches import SPOILT, Row, Shape, batches, plain, shapes, spoilt
 from support.outside import main_by_duckdb, main_by_pyiceberg
+from support.rounds import rounds
 
-EXAMPLES, STEPS = 6, 20
-"""About a minute on two cores."""
+EXAMPLES, STEPS = rounds(3), 20
+"""About half a minute on two cores."""
 
 NEWEST_NUMBER = sqlalchemy.text(
     "SELECT coalesce(max(version), 0) AS newest FROM lakeward.dataset_transactions WHERE dataset_id = :id"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.pipeline_oracle import NodeCase
+from support.pipeline_oracle import STRATEGIES, TAKE_DELTAS, NodeCase
 
 B = frozenset({"b"})
 SHARED = "a.v, a.s, b.s as s_right"
@@ -85,3 +85,18 @@ CASES = {
 
 JOIN_CASES = {name: case for name, case in CASES.items() if " join" in name}
 """Those of the joins."""
+
+WITH_EVERY_STRATEGY = ("source", "aggregate")
+"""`replace` and `mirror` compute everything each time, as the others do in full and after a delete or a replace. How
+they write it is the same for all nodes: these two show it, and the random sequences take all five for every node."""
+
+WITH_EVERY_DELTA = ("UNION ALL", "left join with a lookup")
+"""A node gives the rows of a window, whatever becomes of them; a strategy writes rows, whatever gave them. So it is
+these that meet all that take deltas, and the others one each, in turn."""
+
+
+def strategies(name: str) -> tuple[str, ...]:
+    """Return those that a case is played with, through every window and on every pair of arms."""
+    if name in WITH_EVERY_STRATEGY:
+        return STRATEGIES
+    return TAKE_DELTAS if name in WITH_EVERY_DELTA else (TAKE_DELTAS[list(CASES).index(name) % len(TAKE_DELTAS)],)

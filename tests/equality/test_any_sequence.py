@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from equality.cases import CASES
 from support.pipeline_play import BREAKS, Play, random_write, row_of
+from support.rounds import rounds
 
-EXAMPLES, WINDOWS = 6, 4
+EXAMPLES, WINDOWS = rounds(3), 4
 """About half a minute on one core."""
 
 STEPS = ("write", "write", "copy", "flip", "fail")

@@ -9,16 +9,11 @@ from collections.abc import Callable
 
 import pytest
 
-from equality.cases import CASES, JOIN_CASES
+from equality.cases import CASES, JOIN_CASES, strategies
 from equality.history import play_history
-from support.pipeline_oracle import STRATEGIES, TAKE_DELTAS
 from support.pipeline_play import Play
-
-WITH_EVERY_STRATEGY = ("source", "aggregate")
-"""`replace` and `mirror` compute everything each time, as the others do in full and after a delete or a replace. How
-they write it is the same for all nodes: these two show it, and the random sequences take all five for every node."""
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in JOIN_CASES])
 def test_a_node_gives_the_same_on_every_pair_of_arms(play: Callable[..., Play], name: str) -> None:
-    play_history(play(CASES[name], STRATEGIES if name in WITH_EVERY_STRATEGY else TAKE_DELTAS))
+    play_history(play(CASES[name], strategies(name)))

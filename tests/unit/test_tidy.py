@@ -5,7 +5,9 @@ The bans stand in `tests/house_style.py`.
 
 from __future__ import annotations
 
+import gc
 import subprocess
+from collections.abc import Iterator
 from functools import cache
 from pathlib import PurePosixPath
 
@@ -57,6 +59,15 @@ RATCHET: dict[tuple[str, str], tuple[int, str]] = {
         "a drill's writer answers its driver with whatever a write raised, which judges it",
     ),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_search_for_garbage() -> Iterator[None]:
+    """The trees of a thousand files are all kept: to look through them for garbage took longer than to make them."""
+    gc.disable()
+    yield
+    sources.cache_clear()
+    gc.enable()
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from sqlglot import exp
 
 from lakeward.compute.place import sql_error
@@ -9,6 +11,8 @@ from lakeward.compute.sql import DIALECT, analyse, parsed
 from lakeward.errors import SqlError
 
 
+# Every build asks of all that is expected anywhere, to put the pipelines in order, and an answer takes 3 ms.
+@functools.lru_cache(maxsize=1024)
 def check_predicate(text: str) -> str:
     """Check that a text is one predicate over a row, and return its one rendering (see `Query.canonical`).
 

@@ -93,7 +93,7 @@ def analyse(
 
 
 # Every build of a pipeline asks of the same texts, and an answer takes 5 to 10 ms.
-@functools.lru_cache(maxsize=128)
+@functools.lru_cache(maxsize=1024)
 def _analysed(sql: str, names: tuple[str, ...], where: str, named_columns: bool, undeclared: str | None) -> Query:
     if len(sql) > MAX_SQL_LENGTH:
         raise sql_error(
