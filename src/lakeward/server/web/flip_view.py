@@ -9,7 +9,8 @@ from typing import Any
 
 from lakeward.control.flips import FlipEvent
 from lakeward.jobs.job import Job
-from lakeward.migration.flip import Flip, FlipStatus, StageState
+from lakeward.migration.flip import Flip
+from lakeward.migration.flip_status import FlipStatus, StageState
 from lakeward.migration.phrases import told
 from lakeward.server.web.words import duration, number, short_number
 

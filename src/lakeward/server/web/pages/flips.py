@@ -10,7 +10,7 @@ from lakeward.access.guard import may
 from lakeward.errors import ConflictError, UsageError
 from lakeward.jobs.job import RUNNING, WAITING, Job
 from lakeward.jobs.queue import Jobs
-from lakeward.migration.flip import FlipStatus
+from lakeward.migration.flip_status import FlipStatus
 from lakeward.server.rooms import Here
 from lakeward.server.rules import needs
 from lakeward.server.web.flip_view import act_named, actions_of, acts, lights
