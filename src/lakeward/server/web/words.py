@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from urllib.parse import quote, urlencode
 
+from markupsafe import Markup, escape
+
 from lakeward.control.names import full_name, parse_levels
 
 _STEPS = (
@@ -79,6 +81,16 @@ def parent_of(name: str) -> str:
     return f"{full_name(levels[:-1])}." if levels else ""
 
 
+def ticked(text: str) -> Markup:
+    """Return a text with what stands between backticks as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if n % 2 else escape(part) for n, part in enumerate(parts)
+    )
+
+
 def in_path(name: str) -> str:
     """Return a name as a part of a path, whatever it is."""
     return quote(name, safe="")
@@ -90,5 +102,5 @@ def address(path: str, **parameters: object) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-FILTERS = (number, short_number, size, ago, duration, moment, plural, last_of, parent_of, in_path)
+FILTERS = (ticked, number, short_number, size, ago, duration, moment, plural, last_of, parent_of, in_path)
 """Those that templates use, by their names."""
