@@ -5,7 +5,8 @@
 
 PYTHON ?= python3
 ARGS   ?=
-JOBS   ?= 2
+# More than a small machine has cores: tests wait much, for processes that end, leases that run out, servers that start.
+JOBS   ?= 4
 
 # Compiled files are kept, whatever the caller's environment says: hundreds of tests start Python anew.
 unexport PYTHONDONTWRITEBYTECODE
