@@ -7,7 +7,7 @@ of a log: a workspace has nothing to hand down for their sake.
 | name | what it is | facts |
 |---|---|---|
 | `request` | a request to the server | `method`, `route`, `request`, `status` |
-| `build` | a pipeline, or one query, that is run | `pipeline`, `inputs` (versions by dataset), `outputs` |
+| `build` | a pipeline, or one query, that is run | `pipeline`, `inputs` (versions by dataset), `outputs`, `tree` |
 | `sync` | a source that is synced | `source`, `rows` |
 | `follow.batch` | changes of a source that are written | `source`, `rows` |
 | `write` | a write to one or more datasets | `dataset`, `build`, `writer` |

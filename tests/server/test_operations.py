@@ -88,6 +88,7 @@ def test_work_of_the_process_and_the_standing_of_the_workspace_are_measured(here
     assert of(after, "lakeward_database_up") == 1
     assert of(after, "lakeward_datasets") >= 1
     assert of(after, "lakeward_transactions_open") == 0
+    assert not any(name == "lakeward_jobs" for name, _ in after)
     assert of(after, "lakeward_info", version=lakeward.__version__) == 1
 
 

@@ -18,6 +18,7 @@ from lakeward.clock import Clock, Faults
 from lakeward.control.db import Queries
 from lakeward.control.leases import Owner
 from lakeward.errors import LakewardError, Stopped
+from lakeward.happenings import happening
 from lakeward.jobs.acting import principal_of
 from lakeward.jobs.kind import JobKind, checked_options
 from lakeward.jobs.queue import BEHIND
@@ -107,7 +108,8 @@ class Running:
             self._faults.at("job:begun")
             try:
                 checked = checked_options(self._kind, options)
-                with acting(principal_of(state["principal"])), stop.heard():
+                about = happening("job", job=str(job_id), task=self._kind.name)
+                with about, acting(principal_of(state["principal"])), stop.heard():
                     result = self._kind.run(self._workspace, checked, telling)
             except Stopped:
                 raise self._stopped(context, telling) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.pipelines.graph import Graph
@@ -35,11 +36,20 @@ def datasets_of(tree: Tree, pipeline: Pipeline) -> Datasets:
     return Datasets(sources, {name: found[name] for name in written if name in found})
 
 
+class Builds(Protocol):
+    """What builds the pipelines of a workspace."""
+
+    @property
+    def tree(self) -> Tree:
+        """Of the workspace."""
+
+
 def about_build(
-    builder: object, graph: Graph, fingerprint: str | None, datasets: Datasets, versions: Mapping[int, int], **_: object
+    builder: Builds, graph: Graph, fingerprint: str | None, datasets: Datasets, versions: Mapping[int, int], **_: object
 ) -> dict[str, object]:
     """Return what is told of a build: see `lakeward.happenings`."""
     return {
+        "tree": builder.tree,
         "pipeline": graph.pipeline.name,
         "one_off": fingerprint is None,
         "inputs": {name: versions[record.id] for name, record in datasets.sources.items()},

@@ -114,6 +114,13 @@ class Lineage:
         schema = self._schema_of(dataset)
         return list(schema.names) if schema is not None else list(self._how(dataset).origins)
 
+    def made_from(self, dataset: str) -> Mapping[str, From | None]:
+        """Return which columns of its pipeline's sources each column is made from; None: of that one it can't be told.
+
+        Where a dataset is written by no pipeline, or nothing can be told of its query, it is empty.
+        """
+        return self._how(dataset).origins if self.writes(dataset) else {}
+
     def up(self, dataset: str, column: str) -> ColumnLineage:
         """Return what a column is made from, down to datasets that no pipeline writes."""
         key = (True, name_key(dataset), name_key(column))

@@ -11,6 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -20,6 +21,7 @@ from lakeward.access.guard import carried
 from lakeward.control.standing import Standing, standing
 from lakeward.errors import LakewardError
 from lakeward.happenings import Happening
+from lakeward.jobs.queue import Jobs
 from lakeward.wiring.following import FollowState
 from lakeward.wiring.workspace import Workspace
 
@@ -143,6 +145,7 @@ class _OfWorkspace:
         self._lock = threading.Lock()
         self._asked = self._asked_lag = float("-inf")
         self._standing: Standing | None = None
+        self._jobs: dict[tuple[str, str], int] = {}
         self._lag: list[FollowState] = []
 
     def describe(self) -> Iterator[Metric]:
@@ -159,13 +162,22 @@ class _OfWorkspace:
         if now is not None:
             for field, about in STANDING.items():
                 yield GaugeMetricFamily(_NAMES[field], about, value=float(getattr(now, field)))
+            jobs = GaugeMetricFamily("lakeward_jobs", "Jobs that are kept.", labels=["kind", "status"])
+            for (kind, status), number in self._jobs.items():
+                jobs.add_metric([kind, status], number)
+            yield jobs
         yield from self._lags()
+
+    @cached_property
+    def _queue(self) -> Jobs:
+        return Jobs(self._workspace)
 
     def _fresh(self) -> Standing | None:
         with self._lock:
             if time.monotonic() - self._asked >= FRESH_SECONDS:
                 try:
                     self._standing = standing(self._workspace.database)
+                    self._jobs = self._queue.counts()
                 except LakewardError as error:
                     log.warning("metrics are read while the database does not answer: %s", error)
                     self._standing = None

@@ -9,8 +9,9 @@ from lakeward.clock import Faults
 from lakeward.control.metrics import Metrics
 from lakeward.control.records import ArmVersion
 from lakeward.errors import ParityMismatch
+from lakeward.happenings import told
 from lakeward.storage.arm import StorageArm
-from lakeward.storage.job import Job
+from lakeward.storage.job import Job, about_job
 from lakeward.storage.mirroring import Mirroring
 from lakeward.storage.table import TableRef
 
@@ -36,6 +37,7 @@ class MirrorStep:
         self._mirroring = mirroring
         self._faults = faults
 
+    @told("write.mirror", about_job)
     def run(self, job: Job, written: tuple[TableRef, ArmVersion], check: Callable[[], None]) -> None:
         """Prepare the version on the mirror, if that holds the one before; else, or if it fails, note why not.
 

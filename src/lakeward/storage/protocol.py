@@ -298,7 +298,6 @@ class WriteProtocol:
             raise lease_lost(transaction) from error
         job.prepared, job.mirrored = brought.prepared, brought.mirrored
 
-    @told("write.mirror", about_job)
     def _mirror(self, job: Job, heartbeat: Heartbeat, check: Callable[[], None]) -> None:
         if job.prepared is None or job.transaction.mirror is None or job.prepared.still:
             return

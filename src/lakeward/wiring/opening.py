@@ -72,6 +72,7 @@ from lakeward.wiring.parts import Parts
 from lakeward.wiring.places import expanded, prepared_home, scratch_below, warehouse_of
 from lakeward.wiring.sections import LedgerSection, ShadowSection
 from lakeward.wiring.settings import SETTINGS_FILE, LoadedSettings, Settings, load_settings
+from lakeward.wiring.telemetry.starting import telemetry
 from lakeward.wiring.tree import tree_rooms
 from lakeward.wiring.upkeep import Upkeep
 from lakeward.wiring.workspace import Workspace
@@ -176,7 +177,6 @@ def _assemble(
     tree, ledger = Tree(database), _ledger(settings.ledger, database)
     slots = Slots(database, ledger, clock, timeout_seconds=settings.ledger.lock_timeout_seconds)
     counting = _counting(database, undo)
-    metrics = counting.metrics
     scratch = scratch_below(home, undo)
     storage_settings = _storage_settings(settings, warehouse_of(settings, home), scratch)
     duck = Duck(storage_settings)
@@ -186,12 +186,12 @@ def _assemble(
     recovery = Recovery(tree, ledger, made, faults)
     retention = Retention(database, settings.retention.versions)
     no_wait = Slots(database, ledger, clock, timeout_seconds=0)
-    write = partial(WriteProtocol, duck=duck, clock=clock, ids=ids, faults=faults, metrics=metrics)
+    write = partial(WriteProtocol, duck=duck, clock=clock, ids=ids, faults=faults, metrics=counting.metrics)
     protocol, hasty = (write(tree, ledger, line, made, recovery) for line in (slots, no_wait))
     compaction = _compaction(settings, tree, ledger, made, protocol, hasty)
-    cache = _flag_cache(database, clock, metrics, undo)
-    routing = Routing(ledger, made, retention, cache, metrics)
-    shadow = _shadow(settings.shadow, duck, database, metrics, clock)
+    cache = _flag_cache(database, clock, counting.metrics, undo)
+    routing = Routing(ledger, made, retention, cache, counting.metrics)
+    shadow = _shadow(settings.shadow, duck, database, counting.metrics, clock)
     undo.callback(shadow.close)
     storage = Storage(tree, routing, protocol, RecordedDigests(database), duck, compaction, cache, shadow)
     replication = Replication(tree, ledger, slots, routing, protocol, recovery, retention, duck, ids)
@@ -204,6 +204,7 @@ def _assemble(
     moving = Moving(ledger, slots, made, recovery.recover, faults, ids)
     flags = Flags(tree, FlagTable(database), cache, replication, ParityChecks(database), flips)
     pipelines = Pipelines(tree, ledger, storage, recovery, engine, database, models, stages, settings.build.jobs)
+    undo.callback(telemetry(settings.telemetry, tree, pipelines))
     upkeep = Upkeep(tree, maintenance, models, Counters(database), scratch, purging, IdempotencyKeys(database))
     parts = Parts(
         settings=loaded,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_core import PydanticCustomError
 
 from lakeward.control.flags.registry import WRITERS
@@ -228,3 +228,17 @@ class JobsSection(Section):
     keep_days: float = Field(
         30.0, gt=0, allow_inf_nan=False, description="for how many days a job that has ended, and its log, are kept"
     )
+
+
+class TelemetrySection(Section):
+    """Traces and events that are sent elsewhere; needs the extra `telemetry`."""
+
+    otlp_endpoint: str | None = Field(
+        None, description="the address of a collector of OpenTelemetry, as http://host:4318; unset: no traces"
+    )
+    service_name: str = Field("lakeward", description="what traces call this process")
+    openlineage_url: str | None = Field(
+        None, description="a receiver of OpenLineage, http://host:port, or a file, file:///path; unset: no events"
+    )
+    openlineage_namespace: str = Field("lakeward", description="the namespace of datasets and jobs in events")
+    openlineage_key: SecretStr | None = Field(None, description="the key of the receiver, where it asks for one")

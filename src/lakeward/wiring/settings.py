@@ -29,6 +29,7 @@ from lakeward.wiring.sections import (
     SourcesSection,
     SqlSection,
     StorageSection,
+    TelemetrySection,
 )
 
 ENVIRONMENT_PREFIX = "LAKEWARD_"
@@ -64,6 +65,7 @@ class Settings(Section):
     server: ServerSection = ServerSection()  # type: ignore[call-arg]
     jobs: JobsSection = JobsSection()  # type: ignore[call-arg]
     logs: LogsSection = LogsSection()  # type: ignore[call-arg]
+    telemetry: TelemetrySection = TelemetrySection()  # type: ignore[call-arg]
 
     @field_validator("home", "warehouse", mode="before")
     @classmethod

@@ -41,6 +41,8 @@ def worker(
     nothing, either.
     """
     names = [name for name in queues.replace(",", " ").split() if name]
+    if not once:
+        session.log_as_service()
     with session.workspace() as workspace:
         running: Worker = heavy("lakeward.jobs.worker").Worker(workspace, width=width, queues=names, once=once)
         if not once:
