@@ -53,7 +53,8 @@ def test_what_is_kept_is_what_the_file_says(
         if batches is not None:
             assert pa.Table.from_batches(batches, read.schema).combine_chunks() == read.combine_chunks()
         else:
-            assert "string" in types.values(), "only texts can't be had from values"
+            # A text can't be had from a number, and neither can digits that the double before had too few of.
+            assert {"string", "decimal"} & {type_.partition("(")[0] for type_ in types.values()}
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ classified alone, and `merge` is associative and commutative.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakeward.sources.formats.text_bytes import sizes, surely_none, surely_only
-from lakeward.sources.formats.text_values import parse_text, parsed
+from lakeward.sources.formats.text_values import out_of_range, parse_text, parsed
 from lakeward.types.logical import MAX_DECIMAL_PRECISION, parse_type
 from lakeward.types.table import arrow_type
 
 _DIGITS = r"^(0|-?[1-9][0-9]{0,37})$"
 _NUMBER = r"^-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_NUMBER_OF_FEW = re.compile(_NUMBER.replace("$", r"\Z")).match
 _INSTANT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
 _ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
 # More digits than any double's shortest text has: such a number would come back changed.
@@ -165,7 +167,7 @@ def _classified(values: pa.Array, expected: Kind | None) -> _Found:
         return _Found(expected, typed)
     # What a few are not, all are not.
     few = values[:_FEW]
-    if _all_match(few, _NUMBER):
+    if all(map(_NUMBER_OF_FEW, few.to_pylist())):
         pointed = isinstance(expected, Numbers) and expected.scale is not None
         inexact = isinstance(expected, Numbers) and not expected.as_double
         numbers = (None if pointed else _whole_numbers(values)) or _numbers(values, inexact)
@@ -197,7 +199,10 @@ def _longs(values: pa.Array) -> pa.Array | None:
         numbers = values.cast(pa.int64())
     except pa.ArrowInvalid:
         return None
-    return numbers if numbers.cast(values.type).equals(values) else None
+    # The cast takes leading zeros and a negative zero, which no long is written with.
+    if not surely_none(values, b"-") and _any_starts(values, "-0"):
+        return None
+    return None if _any_leading_zero(values) else numbers
 
 
 def _numbers(values: pa.Array, inexact: bool) -> _Found | None:
@@ -219,26 +224,42 @@ def _numbers(values: pa.Array, inexact: bool) -> _Found | None:
         plain = pc.utf8_ltrim(plain, "-")
     point = pc.find_substring(plain, ".")
     length = pc.binary_length(plain)
-    whole = pc.if_else(pc.less(point, 0), length, point)
-    behind = pc.if_else(pc.less(point, 0), None, pc.subtract(pc.subtract(length, point), 1))
+    if len(plain) and pc.min(point).as_py() < 0:
+        whole = pc.if_else(pc.less(point, 0), length, point)
+        behind = pc.if_else(pc.less(point, 0), None, pc.subtract(pc.subtract(length, point), 1))
+    else:
+        whole, behind = point, pc.subtract(pc.subtract(length, point), 1)
     scale = pc.max(behind).as_py()
-    as_double = not inexact and _is_double(values)
+    as_double = not inexact and _is_double(values, doubles)
     kind = Numbers(pc.max(whole).as_py() or 0, scale, as_long=False, as_double=as_double, floating=any_floating)
     return _Found(kind, doubles if as_double and kind.type_text == "double" else None)
 
 
 def _plain(values: pa.Array) -> pa.Array | None:
-    """Return the doubles of plain numbers, none with an exponent or between minus one and zero; None: one may be."""
+    """Return the doubles of plain numbers, without an exponent or negative zero; None: one may be no such."""
     if not surely_only(values, b"0123456789.-"):
         return None
-    if not surely_none(values, b"-") and (_any_starts(values, "-0") or _any_starts(values, "-.")):
-        return None
+    if not surely_none(values, b"-"):
+        odd = values.filter(pc.or_(pc.starts_with(values, "-0"), pc.starts_with(values, "-.")))
+        if len(odd) and (not _all_match(odd, _NUMBER) or _any_match(odd, _FLOATING)):
+            return None
     try:
         doubles = values.cast(pa.float64())
     except pa.ArrowInvalid:
         return None
+    return None if _any_leading_zero(values) else doubles
+
+
+def _any_leading_zero(values: pa.Array) -> bool:
+    """Tell whether one of texts of digits, points and minus signs begins with a zero and another digit."""
     zero = values.filter(pc.starts_with(values, "0"))
-    return None if pc.any(pc.match_substring_regex(zero, "^0[0-9]"), min_count=0).as_py() else doubles
+    right = pc.or_(pc.starts_with(zero, "0."), pc.equal(pc.binary_length(zero), 1))
+    return not pc.all(right, min_count=0).as_py()
+
+
+def _any_match(values: pa.Array, pattern: str) -> bool:
+    # A pattern is compiled anew with each call, which of few values is most of the work.
+    return len(values) > 0 and bool(pc.any(pc.match_substring_regex(values, pattern), min_count=0).as_py())
 
 
 def _any_starts(values: pa.Array, start: str) -> bool:
@@ -254,19 +275,22 @@ def _booleans(values: pa.Array) -> pa.Array | None:
     return values.cast(pa.bool_()) if all_are else None
 
 
-def _is_double(values: pa.Array) -> bool:
+def _is_double(values: pa.Array, doubles: pa.Array | None) -> bool:
+    """Tell whether numbers are the doubles that their digits say; these doubles, where they are made already."""
     if sizes(values)[1] <= _EXACT_DOUBLE_DIGITS and surely_none(values, b"e", b"E"):
         return True
-    # A text that is not longer has neither too many digits nor, with a point, a whole number's.
+    # A text that is not longer than so many digits and a point has not too many; whole numbers come next.
     length = pc.binary_length(values)
-    long = values.filter(pc.greater(length, _MOST_DOUBLE_DIGITS))
-    if pc.any(pc.match_substring_regex(long, _TOO_MANY_DIGITS), min_count=0).as_py():
+    long = values.filter(pc.greater(length, _MOST_DOUBLE_DIGITS + 1))
+    if _any_match(long, _TOO_MANY_DIGITS):
         return False
     whole = values.filter(
         pc.and_(pc.greater(length, _EXACT_DOUBLE_DIGITS), pc.equal(pc.find_substring(values, "."), -1))
     )
-    if pc.any(pc.match_substring_regex(whole, _LONG_WHOLE_NUMBER), min_count=0).as_py():
+    if _any_match(whole, _LONG_WHOLE_NUMBER):
         return False
+    if doubles is not None:
+        return not out_of_range(values, doubles)
     return parsed(values, parse_type("double")) is not None
 
 

@@ -8,6 +8,7 @@ last word. Either way the number of records is counted without the parser, and m
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Collection, Iterator
 from types import TracebackType
 
@@ -125,12 +126,15 @@ class RecordReader:
             SourceFileError: a record has another number of fields than the header, with its physical line.
         """
         names = [str(position) for position in range(len(self.names))]
-        # A header of our own: the parser drops a byte-order mark at the start of its input, where ours may hold data.
-        header = self._dialect.delimiter.join(name.encode() for name in names) + b"\n"
+        data = block.data
+        # The parser drops a byte-order mark at the start of its input, where it is data: an empty line goes before.
+        marked = data.startswith(codecs.BOM_UTF8)
         try:
             table = pacsv.read_csv(
-                pa.BufferReader(header + block.data),
-                read_options=pacsv.ReadOptions(use_threads=False, block_size=len(header) + len(block.data) + 1),
+                pa.BufferReader(b"\n" + data if marked else data),
+                read_options=pacsv.ReadOptions(
+                    use_threads=False, block_size=len(data) + 2, column_names=names, skip_rows=int(marked)
+                ),
                 parse_options=pacsv.ParseOptions(
                     delimiter=self.options.delimiter,
                     quote_char=self.options.quote,

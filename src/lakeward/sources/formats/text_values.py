@@ -90,6 +90,13 @@ def parsed(values: pa.Array, type_: LogicalType) -> pa.Array | None:
         return None
 
 
+def out_of_range(values: pa.Array, floats: pa.Array) -> bool:
+    """Tell whether a number is too large or too small for the float that its text was cast to."""
+    infinite = values.filter(pc.is_inf(floats))
+    zero = values.filter(pc.equal(floats, 0))
+    return _any_match(infinite, "[0-9]") or _any_match(zero, "^[^eE]*[1-9]")
+
+
 def has_text_form(type_: LogicalType) -> bool:
     """Tell whether a CSV file can hold the type."""
     return type_.kind not in ("list", "struct")
@@ -215,9 +222,7 @@ def plain_decimal(text: str) -> str:
 def _parse_floating(values: pa.Array, type_: pa.DataType, largest_whole: int) -> pa.Array:
     parsed = values.cast(type_)
     # The cast turns what is too large into infinity, what is too small into zero, and long whole numbers into others.
-    infinite = values.filter(pc.is_inf(parsed))
-    zero = values.filter(pc.equal(parsed, 0))
-    if _any_match(infinite, "[0-9]") or _any_match(zero, "^[^eE]*[1-9]"):
+    if out_of_range(values, parsed):
         raise _Refused("it is out of range")
     # A smaller one has not lost a digit.
     large = values.filter(pc.greater_equal(pc.abs(parsed), pa.scalar(largest_whole, type_)))
@@ -229,7 +234,8 @@ def _parse_floating(values: pa.Array, type_: pa.DataType, largest_whole: int) ->
 
 
 def _any_match(values: pa.Array, pattern: str) -> bool:
-    return bool(pc.any(pc.match_substring_regex(values, pattern), min_count=0).as_py())
+    # A pattern is compiled anew with each call, which of few values is most of the work.
+    return len(values) > 0 and bool(pc.any(pc.match_substring_regex(values, pattern), min_count=0).as_py())
 
 
 def _exact_in_float(text: str, single: bool) -> bool:
