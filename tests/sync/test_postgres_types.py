@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import lakeward
-from lakeward.errors import SchemaError, ValueRefused
+from lakeward.errors import SchemaError, UsageError, ValueRefused
 from lakeward.sources.connectors.postgres_types import KINDS, RULES, PostgresType, rule_of
 from lakeward.wiring.sync_plan import SyncRequest
 from lakeward.wiring.syncing import TableSynced
@@ -185,6 +185,20 @@ def test_refused_types_are_named_when_a_source_is_added_and_synced(
     url = ws.sources.find(SOURCE).options["url"]
     with pytest.raises(SchemaError, match=message):
         ws.sources.add("shop2", "postgres", {"url": url}, [name])
+    told: list[str] = []
+    ws.sources.add("shop2", "postgres", {"url": url}, told=told.append)
+    [said] = [each for each in told if f".{name}:" in each]
+    assert f"--text {name}.cost --text {name}.what" in said and f"--exclude {name}" in said
+    shop.execute(f"CREATE TABLE {name}_2 (id int PRIMARY KEY)")
+    both = [name, f"{name}_2"]
+    with pytest.raises(SchemaError, match=message):
+        ws.sources.sync(SyncRequest("shop2", both, into="main.shop2"))
+    assert len(ws.sources.plan_sync(SyncRequest("shop2", both, exclude=[name], into="main.shop2"))) == 1
+    with pytest.raises(UsageError, match="none of the 2 tables that are synced has such a column"):
+        ws.sources.plan_sync(SyncRequest("shop2", both, text=["cost"], into="main.shop2"))
+    texts = [f"{name}.cost", f"public.{name}.what"]
+    assert len(ws.sources.sync(SyncRequest("shop2", both, text=texts, into="main.shop2"))) == 2
+    ws.sources.remove("shop2")
     [synced] = ws.sources.sync(SyncRequest(SOURCE, [name], text=["cost", "what"]))
     assert ws.dataset(synced.written.dataset).to_arrow().to_pylist()[0]["what"] == "pg_class"
 

@@ -38,9 +38,10 @@ class DatasetName:
         """
         levels = parse_levels(text, 3)
         if levels is None:
+            rule = 'write catalog.schema.dataset, with double quotes around a level that holds a dot: a."b.c".d'
             raise InvalidName(
                 f"{text!r} is not a dataset's full name",
-                next_step='write catalog.schema.dataset, with double quotes around a level that holds a dot: a."b.c".d',
+                next_step=f"write main.{text}; a name is catalog.schema.dataset" if parse_levels(text, 2) else rule,
                 name=text,
             )
         return cls(*levels)

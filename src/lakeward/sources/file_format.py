@@ -142,6 +142,7 @@ def check_columns(
             f"{file}: the file's columns are not {whose}; "
             f"missing in the file: {', '.join(missing) or 'none'}; "
             f"only in the file: {', '.join(unexpected) or 'none'}",
+            next_step="give the file these columns, or bring it into a dataset of its own",
             path=str(file),
             missing=missing,
             unexpected=unexpected,

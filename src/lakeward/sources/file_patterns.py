@@ -205,4 +205,5 @@ def _objects(location: str, store: ObjectStore) -> Iterator[FoundFile]:
 
 
 def _nothing(pattern: str, why: str) -> UsageError:
-    return UsageError(f"{pattern} {why}", safe="nothing was changed", path=pattern)
+    step = "correct the path; a pattern of names stands in quotes: 'data/*.csv'"
+    return UsageError(f"{pattern} {why}", safe="nothing was changed", next_step=step, path=pattern)

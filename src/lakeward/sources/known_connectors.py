@@ -34,8 +34,7 @@ def connector_named(name: str) -> type[Connector]:
         return found[name]
     others = {entry.name: entry for entry in entry_points(group=GROUP)}
     if name not in others:
-        known = ", ".join(sorted({*found, *others}))
-        raise UnknownObject(f"unknown type of source {name!r}; there are {known}", type=name)
+        raise UnknownObject.among("type of source", name, sorted({*found, *others}), type=name)
     return _loaded(others[name])
 
 

@@ -36,6 +36,7 @@ from lakeward.storage.requests import (
     WriteResult,
 )
 from lakeward.storage.routing import Chosen, Place, Routing
+from lakeward.storage.running_digest import RunningDigest
 from lakeward.storage.scans import CHANGES, FIRST, columns_of, kind_of, scan_of, schema_of
 from lakeward.storage.shadow import Shadow, ShadowRead
 from lakeward.storage.table import table_ref
@@ -279,6 +280,13 @@ class Storage:
         """Return the digest of a version as it was when it was first computed; None: nobody has."""
         require(READ, dataset.slugs, dataset.name)
         return self._recorded.of(dataset.id, version)
+
+    def added_digest(self, dataset: DatasetRecord, since: int, version: int) -> Digest:
+        """Return the digest of the rows that a version has and that were written after another one; reads them."""
+        running = RunningDigest(self._duck, dataset.schema)
+        for _ in running.over(self.read(dataset, ReadRequest(since=since, version=version))):
+            pass
+        return running.digest
 
     def locate(self, dataset: DatasetRecord) -> dict[str, dict[str, str]]:
         """Say, for each arm that holds the head version, where its rows physically are."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
 
 import pyarrow as pa
 
+from lakeward.control.history import History
 from lakeward.control.routes import in_words
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import DataError, LakewardError, StorageError, UsageError
@@ -37,6 +38,7 @@ from lakeward.wiring.rejected import (
     check_on_error,
     rejected_name,
 )
+from lakeward.wiring.repeated_rows import same_rows
 
 WRITER = "dataset.import"
 Paths = str | Path | Sequence[str | Path]
@@ -187,10 +189,12 @@ class Importing:
         storage: reads and writes.
         allowed: what may be imported from.
         scratch: where records wait that are rejected.
+        history: of datasets.
     """
 
-    def __init__(self, tree: Tree, storage: Storage, allowed: Allowed, scratch: Path) -> None:
+    def __init__(self, tree: Tree, storage: Storage, allowed: Allowed, scratch: Path, history: History) -> None:
         self._tree = tree
+        self._history = history
         self._allowed = allowed
         self._storage = storage
         self._scratch = scratch
@@ -279,6 +283,10 @@ class Importing:
                 rows_read=counted.rows,
                 rows_written=written.rows_in,
             )
+        if request.mode == "append" and key is None and written.committed:
+            written = replace(
+                written, warnings=(*written.warnings, *same_rows(self._history, self._storage, record, written))
+            )
         return _result(plan, written, apart.rejected if apart is not None else 0)
 
     def _mode(self) -> str:
@@ -339,6 +347,7 @@ def _found(request: ImportRequest, allowed: Allowed) -> FileSet:
         raise UsageError(
             f"no file is there for {', '.join(request.patterns) or 'an empty list of paths'}",
             safe="nothing was changed",
+            next_step="correct the path or pattern; --dry-run shows what it stands for",
         )
     return FileSet([each.file for each in found], request.format, request.options, request.text)
 

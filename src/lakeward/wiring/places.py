@@ -23,7 +23,8 @@ def prepared_home(settings: Settings) -> Path | None:
         if settings.database_url is None or settings.warehouse is None:
             raise SettingsError(
                 "no workspace is named",
-                next_step="pass --home DIR or set LAKEWARD_HOME; or set LAKEWARD_DATABASE_URL and LAKEWARD_WAREHOUSE",
+                next_step="pass --home DIR or set LAKEWARD_HOME to a directory, which is made; or `lakeward init DIR`; "
+                "or set LAKEWARD_DATABASE_URL and LAKEWARD_WAREHOUSE",
             )
         return None
     home = expanded(settings.home).absolute()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -33,7 +34,14 @@ class Sources:
         self._tables = tables
         self.allowed = allowed
 
-    def add(self, name: str, type_: str, options: Mapping[str, Any], tables: Sequence[str] = ()) -> SourceRecord:
+    def add(
+        self,
+        name: str,
+        type_: str,
+        options: Mapping[str, Any],
+        tables: Sequence[str] = (),
+        told: Callable[[str], None] = lambda text: None,
+    ) -> SourceRecord:
         """Store a source once it answers and its tables can be read.
 
         Args:
@@ -41,6 +49,7 @@ class Sources:
             type_: the connector's name.
             options: the connector's; a secret is given as a reference, `env:NAME` or `file:/path`.
             tables: those that are synced if none is named; empty: all that keep rows themselves.
+            told: is told of columns that have no type here, and how their tables are synced all the same.
 
         Raises:
             NameTaken, InvalidName: the name.
@@ -66,6 +75,10 @@ class Sources:
                 connector.about(table)
         for table in chosen:
             check_types(table, name)
+        if not chosen:
+            for table in found:
+                if refused := _untyped(table) if table.followed else []:
+                    told(f"table {table.full_name}: {'; '.join(map(_why, refused))}; {way_past(table, refused)}")
         stored = checked.model_dump(mode="json", exclude_defaults=True)
         added = self._tables.add(name, type_, stored, [table.full_name for table in chosen], actor())
         if added is None:
@@ -140,10 +153,14 @@ def choose(found: Sequence[SourceTable], wanted: Sequence[str], source: str) -> 
         exact = [table for table in fits if table.full_name == name] or fits
         if len(exact) != 1:
             what = f"has several tables {name!r}: {', '.join(each.full_name for each in exact)}"
+            names = [each for table in found for each in (table.full_name, table.name)]
+            near = list(dict.fromkeys(get_close_matches(name, names, n=3)))
+            there = ", ".join(table.full_name for table in found[:_NAMED]) or "none"
+            more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
             raise UnknownObject(
                 f"source {source} {what if exact else f'has no table {name!r} that its user may read'}",
                 safe="nothing was changed",
-                next_step=f"lakeward source tables {source}",
+                next_step=f"did you mean {' or '.join(near)}?" if near else f"name one of {there}{more}",
                 source=source,
                 table=name,
             )
@@ -152,22 +169,37 @@ def choose(found: Sequence[SourceTable], wanted: Sequence[str], source: str) -> 
     return chosen
 
 
+_NAMED = 10
+"""How many tables an error names."""
+
+
 def check_types(table: SourceTable, source: str, text: Sequence[str] = ()) -> None:
     """Refuse a table with a column whose type has no logical type, unless it is read as text.
 
     Raises:
         SchemaError: the columns are named.
     """
-    refused = [column for column in table.columns if column.type is None and column.name not in text]
-    if refused:
+    if refused := _untyped(table, text):
         raise SchemaError(
             f"table {table.full_name} of source {source}: {'; '.join(map(_why, refused))}",
             safe="nothing was changed",
-            next_step=" ".join(["read as the database prints it:", *(f"--text {each.name}" for each in refused)])
-            + " when it is synced; or sync a view without it",
+            next_step=way_past(table, refused),
             table=table.full_name,
             columns=[column.name for column in refused],
         )
+
+
+def _untyped(table: SourceTable, text: Sequence[str] = ()) -> list[SourceColumn]:
+    return [column for column in table.columns if column.type is None and column.name not in text]
+
+
+def way_past(table: SourceTable, refused: Sequence[SourceColumn]) -> str:
+    """Return how a table with columns that have no type is synced, or left out."""
+    options = " ".join(f"--text {table.name}.{each.name}" for each in refused)
+    return (
+        f"sync it with {options}, which reads what the database prints (a source is added without naming such a "
+        f"table); or leave it out: --exclude {table.name}; or sync a view without the column"
+    )
 
 
 def _why(column: SourceColumn) -> str:

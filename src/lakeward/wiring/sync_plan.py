@@ -31,7 +31,9 @@ class SyncRequest:
         key: the primary key of a dataset that is made; none: the table's.
         columns: the logical types' texts of a dataset that is made, where the source has no types of its own; those of
             columns that are not named are found by a full scan.
-        text: columns of a dataset that is made, which are read as the source prints them.
+        text: columns of a dataset that is made, which are read as the source prints them; of several tables as
+            `TABLE.COLUMN`.
+        exclude: tables that are left out of those that `tables` stands for.
         arm: of datasets that are made; None: as the flag of the mode's writer says.
         allow_empty: lets a table without rows empty its dataset.
         cursor: a column whose values grow, by which new rows are found instead of by the source's own way.
@@ -50,6 +52,7 @@ class SyncRequest:
     into: str | None = None
     key: Sequence[str] = ()
     text: Sequence[str] = ()
+    exclude: Sequence[str] = ()
     arm: str | None = None
     allow_empty: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -74,6 +77,7 @@ class TablePlan:
         verb: how it is written.
         first: whether the dataset has no version; nobody may give it one meanwhile.
         cursor: how new rows are found; None: the source's own way.
+        text: columns that are text by choice.
         rejected: the dataset of rejected records; None: none is rejected.
         limit: how many may be.
     """
@@ -86,6 +90,7 @@ class TablePlan:
     verb: str
     first: bool
     cursor: Cursor | None = None
+    text: tuple[str, ...] = ()
     rejected: Declaration | None = None
     limit: Limit = field(default_factory=Limit)
 
@@ -106,7 +111,9 @@ class TablePlan:
         return actions
 
 
-def choose_tables(record: SourceRecord, found: Sequence[SourceTable], wanted: Sequence[str]) -> list[SourceTable]:
+def choose_tables(
+    record: SourceRecord, found: Sequence[SourceTable], wanted: Sequence[str], exclude: Sequence[str] = ()
+) -> list[SourceTable]:
     """Return the tables of a sync, at least one.
 
     Raises:
@@ -115,6 +122,8 @@ def choose_tables(record: SourceRecord, found: Sequence[SourceTable], wanted: Se
     """
     names = wanted or record.tables
     chosen = choose(found, names, record.name) if names else [table for table in found if table.followed]
+    left_out = choose(found, exclude, record.name)
+    chosen = [table for table in chosen if table not in left_out]
     if not chosen:
         raise UsageError(
             f"source {record.name} has no table that keeps rows itself",
@@ -125,6 +134,38 @@ def choose_tables(record: SourceRecord, found: Sequence[SourceTable], wanted: Se
     return chosen
 
 
+def text_of(request: SyncRequest, tables: Sequence[SourceTable]) -> list[list[str]]:
+    """Return the columns of each table that are text by choice.
+
+    Raises:
+        UsageError: a column is named without its table, and there are several.
+        SchemaError: no table has it.
+    """
+    found: list[list[str]] = [[] for _ in tables]
+    for text in request.text:
+        owners = [
+            (number, text.removeprefix(start))
+            for number, table in enumerate(tables)
+            for start in (f"{table.full_name}.", f"{table.name}.")
+            if text.startswith(start) and (_has(table, text.removeprefix(start)) if table.typed else len(tables) > 1)
+        ]
+        if len(tables) == 1 and not owners:
+            owners = [(0, text)]
+        if not owners:
+            raise UsageError(
+                f"--text {text}: none of the {len(tables)} tables that are synced has such a column",
+                safe="nothing was changed",
+                next_step="write --text TABLE.COLUMN, or sync the table by itself",
+            )
+        for number, column in dict.fromkeys(owners):
+            found[number].append(column)
+    return found
+
+
+def _has(table: SourceTable, name: str) -> bool:
+    return any(column.name == name for column in table.columns)
+
+
 def dataset_names(request: SyncRequest, tables: Sequence[SourceTable]) -> list[str]:
     """Return the full name of each table's dataset.
 
@@ -132,7 +173,7 @@ def dataset_names(request: SyncRequest, tables: Sequence[SourceTable]) -> list[s
         InvalidName: `into` is no catalog and schema.
         UsageError: two tables would become one dataset, or a key or columns are named for several tables.
     """
-    if len(tables) > 1 and (request.key or request.text or request.columns):
+    if len(tables) > 1 and (request.key or request.columns):
         raise UsageError(
             f"a key and columns are those of one table, and {len(tables)} are synced",
             safe="nothing was changed",
@@ -212,7 +253,9 @@ def plan_table(
     # The database itself lets no key of it come twice, and there is nothing yet to match it with.
     by_itself = first and set(key) == set(table.primary_key)
     written = "replace" if by_itself else verb
-    return TablePlan(request.source, table, declaration, types, mode, written, first, cursor, rejected, limit)
+    return TablePlan(
+        request.source, table, declaration, types, mode, written, first, cursor, tuple(request.text), rejected, limit
+    )
 
 
 def check_fed(dataset: str, version: int, feed: Feed | None, source: str, table: str) -> None:

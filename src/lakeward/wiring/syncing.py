@@ -34,7 +34,15 @@ from lakeward.wiring.moment import Moment
 from lakeward.wiring.rejected import QUARANTINE, Apart, Tally, check_on_error
 from lakeward.wiring.sources import Sources
 from lakeward.wiring.sync_modes import MODES, sync_mode
-from lakeward.wiring.sync_plan import SyncRequest, TablePlan, check_fed, choose_tables, dataset_names, plan_table
+from lakeward.wiring.sync_plan import (
+    SyncRequest,
+    TablePlan,
+    check_fed,
+    choose_tables,
+    dataset_names,
+    plan_table,
+    text_of,
+)
 
 
 @dataclass(frozen=True)
@@ -115,18 +123,20 @@ class SyncedSources(Sources):
                     safe="nothing was changed",
                     next_step="leave --on-error out; --text COLUMN reads a column as the source prints it",
                 )
-            chosen = choose_tables(record, connector.discover(), request.tables)
-            for table, name in zip(chosen, dataset_names(request, chosen), strict=True):
+            chosen = choose_tables(record, connector.discover(), request.tables, request.exclude)
+            names, texts = dataset_names(request, chosen), text_of(request, chosen)
+            for table, name, text in zip(chosen, names, texts, strict=True):
+                asked = replace(request, text=text)
                 existing = self._tree.find(name)
                 feed = self._tables.feed(existing.id) if existing is not None else None
                 if existing is None:
                     tally = Tally(name, limit) if request.on_error == QUARANTINE else None
                     told = partial(_tell, progress)
                     rejects = tally.rejects_of if tally is not None else None
-                    table = connector.described(table, request.columns, told, request.text, rejects)
+                    table = connector.described(table, request.columns, told, text, rejects)
                     if tally is not None:
                         tally.check(table.rows or 0)
-                plans.append(plan_table(self._tree, request, mode, table, name, feed, made_as))
+                plans.append(plan_table(self._tree, asked, mode, table, name, feed, made_as))
         return plans
 
     @told("sync", lambda _, request, progress=None: {"source": request.source})
@@ -371,7 +381,7 @@ class _TableSync:
                 plan.keyed,
                 self._seen,
                 plan.cursor,
-                self._request.text,
+                plan.text,
                 plan.declaration.schema.primary_key,
                 rejects,
             )

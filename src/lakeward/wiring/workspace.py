@@ -63,7 +63,9 @@ class Workspace(TreeOfNames, ModelsByName):
         self.recovery, self.retention, self.upkeep = parts.recovery, parts.retention, parts.upkeep
         self.pipelines, self.sources = parts.pipelines, parts.sources
         self.sql, self._metrics = parts.queries.sql, parts.metrics
-        self._importing = Importing(parts.tree, parts.storage, parts.sources.allowed, parts.scratch)
+        self._importing = Importing(
+            parts.tree, parts.storage, parts.sources.allowed, parts.scratch, History(parts.database)
+        )
         self._rooms = Rooms.of(parts)
         self._close = close
 

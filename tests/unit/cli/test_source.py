@@ -59,6 +59,7 @@ def test_what_is_wrong_says_the_way_out(run: Run, shop: str, tmp_path: Path) -> 
         (("--url", f"file:{tmp_path}/none"), "No such file"),
         (("--url", "env:SHOP", "--type", "oracle"), "unknown type of source 'oracle'"),
         (("--url", "env:SHOP", "--table", "nope"), "has no table 'nope'"),
+        (("--url", "env:SHOP", "--type", "postgrse"), "did you mean postgres?"),
     ):
         ran = run("source", "add", "shop", *arguments)
         assert ran.code == 2 and said in ran.err, ran.err

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lakeward
-from lakeward.errors import SettingsError, SourceFileError, UsageError
+from lakeward.errors import InvalidName, SettingsError, SourceFileError, UsageError
 
 
 def test_import_and_export(workspace: lakeward.Workspace, tmp_path: Path) -> None:
@@ -64,3 +64,20 @@ def test_a_file_that_changes_while_it_is_imported(workspace: lakeward.Workspace,
         workspace.run_import(plan)
     assert caught.value.safe == "nothing was changed"
     assert workspace.datasets() == []
+
+
+@pytest.mark.parametrize("arm", ["postgres", "iceberg"])
+def test_rows_that_came_before_are_told(workspace: lakeward.Workspace, tmp_path: Path, arm: str) -> None:
+    one, two = tmp_path / "1.csv", tmp_path / "2.csv"
+    one.write_text("id\n1\n2\n")
+    two.write_text("id\n2\n3\n")
+    for file in (one, two):
+        assert workspace.import_file("a.b.c", file, arm=arm).warnings == ()
+    [told] = workspace.import_file("a.b.c", two).warnings
+    assert told.startswith("version 2 brought the same rows: each is there twice now") and "--idempotency-key" in told
+    assert workspace.import_file("a.b.c", two, idempotency_key="k").warnings == ()
+    workspace.import_file("a.b.c", two, mode="replace")
+    assert workspace.import_file("a.b.c", two).warnings == ()
+    with pytest.raises(InvalidName, match="is not a dataset's full name") as caught:
+        workspace.import_file("b.c", two)
+    assert caught.value.next_step == "write main.b.c; a name is catalog.schema.dataset"

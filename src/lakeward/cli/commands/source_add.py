@@ -84,7 +84,7 @@ def add(
     options = {"url": url, "path": path, "format": format_, **file_options(null, delimiter, encoding)}
     given = {**{key: value for key, value in options.items() if value}, **parse_options(option or [])}
     with session.workspace(make=True) as workspace:
-        added = workspace.sources.add(name, type_ or _told(given), given, parse_names(table or []))
+        added = workspace.sources.add(name, type_ or _told(given), given, parse_names(table or []), session.say)
     tables = counted(len(added.tables), "table") if added.tables else "every table"
     document = {"name": added.name, "type": added.type, "options": dict(added.options), "tables": list(added.tables)}
     lines = [f"added source {added.name}: {added.type}, {tables}"]

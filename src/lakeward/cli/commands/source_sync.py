@@ -40,7 +40,14 @@ KeyOption = Annotated[
 ]
 TextOption = Annotated[
     list[str] | None,
-    typer.Option("--text", metavar="COLUMN", help="Read a column of a new dataset as the source prints it; repeat."),
+    typer.Option(
+        "--text",
+        metavar="COLUMN",
+        help="Read a column of a new dataset as the source prints it (TABLE.COLUMN); repeat.",
+    ),
+]
+ExcludeOption = Annotated[
+    list[str] | None, typer.Option("--exclude", metavar="TABLE", help="Leave a table of the source out; repeat it.")
 ]
 CursorOption = Annotated[
     str | None,
@@ -81,6 +88,7 @@ def sync(
     into: IntoOption = None,
     key: KeyOption = None,
     text: TextOption = None,
+    exclude: ExcludeOption = None,
     columns: ColumnsOption = None,
     column: ColumnOption = None,
     arm: ArmOption = None,
@@ -123,6 +131,7 @@ def sync(
         into=into,
         key=parse_names(key or []),
         text=parse_names(text or []),
+        exclude=parse_names(exclude or []),
         columns=parse_columns(columns, column or []),
         arm=arm,
         allow_empty=allow_empty,

@@ -193,7 +193,7 @@ class CsvFile(FileFormat):
         name = records.names[column]
         return SourceFileError(
             f"{self.file}: line {line}, column {name!r}: {error.value[:200]!r} {error.reason}",
-            next_step="correct the value, or declare the column as string",
+            next_step="correct the value, or declare the column as string; --on-error quarantine puts it aside",
             path=str(self.file),
             line=line,
             column=name,

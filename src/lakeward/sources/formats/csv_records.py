@@ -287,7 +287,7 @@ class RecordReader:
         what = f"has {found} fields: {shown[:80]!r}" if shown else "is empty"
         return SourceFileError(
             f"{self.file}: line {line} {what}; {len(self.names)} fields are expected",
-            next_step="correct the line; nothing is guessed or left out",
+            next_step="correct the line; or put such lines aside, with file, line and text: --on-error quarantine",
             path=str(self.file),
             line=line,
             expected=len(self.names),
