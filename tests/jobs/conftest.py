@@ -14,21 +14,26 @@ from lakeward.jobs.job import Job
 from lakeward.jobs.queue import Jobs
 from support.databases import WORKSPACE, drop_database, made_database
 from support.waiting import until
-
-KINDS = Path(__file__).parent / "kinds"
+from support.workers import KINDS, find_kinds
 
 PIPELINES = {
-    "doubled": ("main.made.doubled", "select id, 2 * id as twice from numbers", "main.raw.numbers"),
-    "summed": ("main.made.summed", "select count(*) as rows, sum(twice) as total from numbers", "main.made.doubled"),
+    "doubled": ("main.made.doubled", "select id, 2 * id as twice from numbers", "main.raw.numbers", "replace"),
+    "summed": (
+        "main.made.summed",
+        "select count(*) as rows, sum(twice) as total from numbers",
+        "main.made.doubled",
+        "replace",
+    ),
+    "gathered": ("main.made.gathered", "select id from numbers", "main.raw.numbers", "append_always"),
 }
 
 
 @pytest.fixture(scope="session", autouse=True)
 def kind_of_tests() -> Iterator[None]:
     """Let discovery find the kinds of tests: adding a kind is adding a file."""
-    kinds.__path__.append(str(KINDS))
+    find_kinds()
     yield
-    kinds.__path__.remove(str(KINDS))
+    kinds.__path__.remove(KINDS)
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +63,10 @@ def applied(workspace: lakeward.Workspace, tmp_path_factory: pytest.TempPathFact
     project = tmp_path_factory.mktemp("project")
     (project / "pipelines").mkdir()
     (project / "lakeward.toml").write_text("[project]\nname = 'jobs'\n", encoding="utf-8")
-    for name, (output, sql, source) in PIPELINES.items():
-        header = f"-- pipeline: {name}\n-- sources: {{numbers: {source}}}\n-- output: {output}\n-- strategy: replace\n"
+    for name, (output, sql, source, strategy) in PIPELINES.items():
+        header = (
+            f"-- pipeline: {name}\n-- sources: {{numbers: {source}}}\n-- output: {output}\n-- strategy: {strategy}\n"
+        )
         (project / "pipelines" / f"{name}.sql").write_text(header + sql, encoding="utf-8")
     workspace.create_dataset("main.raw.numbers", {"id": "long"}).write([{"id": number} for number in range(5)])
     workspace.apply(project)

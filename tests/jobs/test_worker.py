@@ -22,13 +22,14 @@ def test_a_build_is_run_and_tells(applied: lakeward.Workspace, queue: Jobs, ende
         job = ended(queue.add("build").id)
         assert job.status == SUCCEEDED, job.error
         assert job.result is not None
-        assert [each["pipeline"] for each in job.result["builds"]] == ["doubled", "summed"]
+        assert [each["pipeline"] for each in job.result["builds"]] == ["doubled", "gathered", "summed"]
         again = ended(queue.add("build", {"pipelines": ["summed"]}).id)
     assert again.result is not None and again.result["builds"][0]["up_to_date"]
     assert applied.dataset("main.made.summed").to_arrow().to_pylist() == [{"rows": 5, "total": 20}]
     assert job.progress["doubled: main.made.doubled"] == {"done": 5, "total": None, "unit": "rows"}
     assert [line.line for line in queue.log(job.id)][1:] == [
         "pipeline doubled: main.made.doubled version 1",
+        "pipeline gathered: main.made.gathered version 1",
         "pipeline summed: main.made.summed version 1",
         "build is done",
     ]

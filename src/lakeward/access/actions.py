@@ -72,6 +72,10 @@ ACTIONS: Final[Mapping[str, Role]] = {
     "maintenance.run": Role.OPERATOR,
     "job.read": Role.VIEWER,
     "job.run": Role.BUILDER,
+    # What a job does is what whoever adds, cancels or begins it anew has to be allowed, by the action of its kind.
+    "job.add": Role.VIEWER,
+    "job.cancel": Role.VIEWER,
+    "job.retry": Role.VIEWER,
     "audit.read": Role.OPERATOR,
     "metrics.read": Role.VIEWER,
     "doctor.read": Role.OPERATOR,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -34,6 +35,13 @@ class LastWrites:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def decided(self, build_ids: Sequence[uuid.UUID]) -> uuid.UUID | None:
+        """Return which of these builds was committed; None: none was."""
+        if not build_ids:
+            return None
+        rows = self._database.fetch(QUERIES["decided"], {"ids": list(build_ids)})
+        return uuid.UUID(str(rows[0]["build_id"])) if rows else None
 
     def of(self, dataset_ids: Sequence[int]) -> dict[int, LastWrite]:
         """Return the last write of each dataset that was ever written, all as they are at one instant."""

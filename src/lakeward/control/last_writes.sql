@@ -16,3 +16,9 @@ LEFT JOIN LATERAL (
     SELECT id FROM lakeward.dataset_transactions
     WHERE dataset_id = wanted.id AND status = 'committed' AND published_at IS NULL LIMIT 1
 ) AS unpublished ON true;
+
+-- name: decided
+-- Of several builds the one that was committed.
+SELECT build_id FROM lakeward.dataset_transactions
+WHERE build_id = ANY(:ids) AND status = 'committed' AND kind = 'write'
+LIMIT 1;

@@ -14,7 +14,9 @@ from typing import Any
 import sqlalchemy
 from procrastinate import exceptions, jobs, manager
 
-from lakeward.access.guard import principal, require
+from lakeward.access.guard import may, principal, require
+from lakeward.access.principal import Place
+from lakeward.control.audit import audit
 from lakeward.control.db import Queries
 from lakeward.control.job_schema import bring_up_to_date
 from lakeward.control.leases import Owner
@@ -80,7 +82,8 @@ class Jobs:
         found = kind_named(kind)
         given = options.model_dump() if isinstance(options, JobOptions) else dict(options or {})
         checked = checked_options(found, given)
-        require(found.action, found.place(self.workspace, checked))
+        place = found.place(self.workspace, checked)
+        require(found.action, place)
         who = principal()
         with self._database.transaction() as connection:
             job_id, added = self.add_within(
@@ -93,7 +96,8 @@ class Jobs:
                 key=key,
             )
             if added:
-                self._audit(connection, "job.add", job_id, {"kind": kind, "options": checked.model_dump(mode="json")})
+                after = {"kind": kind, "options": checked.model_dump(mode="json")}
+                audit(connection, actor(), "job.add", f"job {job_id}", None, after, place)
         return self.get(job_id)
 
     def add_within(
@@ -196,9 +200,8 @@ class Jobs:
         Raises:
             UnknownObject: there is no such job.
         """
+        self.get(job_id)
         rows = self._database.fetch(QUERIES["log"], {"id": job_id, "after": after, "most": most})
-        if not rows:
-            self.get(job_id)
         return [LogLine(**row) for row in rows]
 
     def counts(self) -> dict[tuple[str, str], int]:
@@ -218,10 +221,11 @@ class Jobs:
             UnknownObject: there is no such job.
             Forbidden: who acts may not do what it does.
         """
-        job = self._permitted(job_id)
+        job, place = self._permitted(job_id)
         with self._database.transaction() as connection:
             if self.manager.cancel_job_by_id(job_id, abort=True, connection=connection):
-                self._audit(connection, "job.cancel", job_id, {"kind": job.kind, "was": job.status})
+                before = {"kind": job.kind, "status": job.status}
+                audit(connection, actor(), "job.cancel", f"job {job_id}", before, None, place)
         return self.get(job_id)
 
     def retry(self, job_id: int) -> Job:
@@ -232,7 +236,7 @@ class Jobs:
             ConflictError: it runs, it has succeeded, or another one that does the same waits already.
             Forbidden: who acts may not do what it does.
         """
-        job = self._permitted(job_id)
+        job, place = self._permitted(job_id)
         try:
             with self._database.transaction() as connection:
                 (row,) = connection.execute(QUERIES["lock"], {"id": job_id}).mappings()
@@ -248,7 +252,8 @@ class Jobs:
                     connection.execute(QUERIES["again"], {"id": job_id})
                 connection.execute(QUERIES["requeue"], {"id": job_id})
                 connection.execute(QUERIES["wake"], {"message": ANY_JOB})
-                self._audit(connection, "job.retry", job_id, {"kind": job.kind, "was": status})
+                before = {"kind": job.kind, "status": status}
+                audit(connection, actor(), "job.retry", f"job {job_id}", before, {"status": WAITING}, place)
         except sqlalchemy.exc.IntegrityError:
             raise ConflictError(
                 f"job {job_id} ({job.kind}) is not needed: another one that does the same waits already",
@@ -264,20 +269,23 @@ class Jobs:
 
     # -----------------------------------------------------------------------------------------------------------------
 
-    def _permitted(self, job_id: int) -> Job:
+    def _permitted(self, job_id: int) -> tuple[Job, Place]:
+        """Return a job that whoever acts may change, and where it works."""
         job = self.get(job_id)
         found = kind_named(job.kind)
-        if principal().name != (job.principal or ""):
-            require(found.action, found.place(self.workspace, checked_options(found, job.options)))
-        return job
+        try:
+            place = found.place(self.workspace, checked_options(found, job.options))
+        except UsageError:
+            # What it was to work on is gone by now, or this version knows other options.
+            place = ()
+        require(found.action, place)
+        return job, place
 
     def _jobs(self, **asked: Any) -> Sequence[Job]:
-        every = {"id": None, "before": None, "kind": None, "by": None, "statuses": None, **asked}
+        # Options name datasets. Who may not see all of the workspace sees the jobs that are their own.
+        mine = None if may("job.read") else principal().name
+        every = {"id": None, "before": None, "kind": None, "by": None, "statuses": None, "principal": mine, **asked}
         return [_job(row) for row in self._database.fetch(QUERIES["jobs"], every)]
-
-    def _audit(self, connection: sqlalchemy.Connection, action: str, job_id: int, after: Mapping[str, Any]) -> None:
-        entry = {"actor": principal().name or actor(), "action": action, "subject": f"job {job_id}"}
-        connection.execute(QUERIES["audit"], {**entry, "after": json.dumps(after, ensure_ascii=False)})
 
 
 def _check_text(document: Mapping[str, Any], kind: str) -> None:

@@ -16,6 +16,7 @@ WHERE (CAST(:id AS bigint) IS NULL OR j.id = :id)
   AND (CAST(:before AS bigint) IS NULL OR j.id < :before)
   AND (CAST(:kind AS text) IS NULL OR j.task_name = :kind)
   AND (CAST(:by AS text) IS NULL OR s.added_by = :by)
+  AND (CAST(:principal AS text) IS NULL OR s.principal = :principal)
   AND (CAST(:statuses AS text[]) IS NULL OR j.status::text = ANY(:statuses))
 ORDER BY j.id DESC
 LIMIT :most;
@@ -51,10 +52,6 @@ SELECT status::text AS status FROM lakeward.procrastinate_jobs WHERE id = :id FO
 UPDATE lakeward.procrastinate_jobs
 SET status = 'todo', scheduled_at = NULL, priority = 0, abort_requested = false, worker_id = NULL
 WHERE id = :id;
-
--- name: audit
-INSERT INTO lakeward.audit_log (actor, action, subject, before, after)
-VALUES (:actor, :action, :subject, NULL, CAST(:after AS jsonb));
 
 -- name: counts
 -- How many jobs there are of each kind and status.

@@ -18,14 +18,14 @@ from types import TracebackType
 import procrastinate
 from procrastinate import worker as queue_worker
 
-from lakeward.access.guard import acting
-from lakeward.access.principal import OWNER
+from lakeward.access.guard import itself
 from lakeward.clock import Faults, NoFaults, SystemClock
 from lakeward.errors import DatabaseUnavailable, LakewardError, UnknownObject
 from lakeward.jobs.connector import WorkspaceConnector
 from lakeward.jobs.known_kinds import job_kinds
 from lakeward.jobs.queue import Jobs
 from lakeward.jobs.running import Running, WhenAsked
+from lakeward.jobs.schedules import Schedules
 from lakeward.jobs.stalled import SILENT_SECONDS, Stalled
 from lakeward.jobs.telling import JobLog
 from lakeward.wiring.workspace import Workspace
@@ -36,6 +36,9 @@ HOUSE_SECONDS = 1.0
 HEARTBEAT_SECONDS = 5.0
 POLL_SECONDS = 5.0
 """How often it looks for jobs and for those to cancel, where nothing was heard."""
+
+FORGET_SECONDS = 3600.0
+"""How often jobs are removed that ended long ago."""
 
 AGAIN_SECONDS = 2.0
 """After how long a worker whose Postgres went away tries to go on."""
@@ -55,6 +58,7 @@ class Worker:
 
     Raises:
         UnknownObject: there is no such queue.
+        SettingsError: a schedule of the settings is not what it should be.
     """
 
     def __init__(
@@ -78,8 +82,12 @@ class Worker:
         self._faults = faults or NoFaults()
         self.queue = Jobs(workspace)
         self._stalled = Stalled(workspace.database, self.settings.attempts)
+        self._schedules = Schedules(self.queue)
+        self._clock = SystemClock()
+        self._forgot_at: float | None = None
         self._ending = threading.Event()
-        self._begun, self._known = 0, -1
+        self.begun, self._known = 0, -1
+        """How many jobs it has begun so far."""
         self._running: tuple[asyncio.AbstractEventLoop, queue_worker.Worker] | None = None
 
     def run(self) -> None:
@@ -119,7 +127,7 @@ class Worker:
 
     def keep_house(self) -> None:
         """Look once after dead workers and what is due, as the workspace's owner."""
-        with acting(OWNER):
+        with itself():
             for each in self._chores():
                 try:
                     each()
@@ -127,7 +135,19 @@ class Worker:
                     log.warning("%s", error)
 
     def _chores(self) -> Sequence[Callable[[], object]]:
-        return (self._stalled.look, self._stalled.let_in)
+        return (
+            self._stalled.look,
+            self._stalled.let_in,
+            self._schedules.look,
+            self._schedules.look_for_changes,
+            self._forget,
+        )
+
+    def _forget(self) -> None:
+        now = self._clock.monotonic()
+        if self._forgot_at is None or now - self._forgot_at >= FORGET_SECONDS:
+            self._forgot_at = now
+            self.queue.forget(self.settings.keep_days)
 
     async def _serve(self) -> None:
         connector = WorkspaceConnector(self.workspace.database)
@@ -164,18 +184,17 @@ class Worker:
             connector.close()
 
     def _one_begun(self) -> None:
-        self._begun += 1
+        self.begun += 1
 
     def _new_ones(self) -> bool:
         """Say whether a job was begun since the last time that this was asked; the first time, yes."""
-        known, self._known = self._known, self._begun
-        return known != self._begun
+        known, self._known = self._known, self.begun
+        return known != self.begun
 
     def _app(self, connector: WorkspaceConnector) -> procrastinate.App:
         app = procrastinate.App(connector=connector)
-        clock = SystemClock()
         for name, kind in job_kinds().items():
-            run = Running(self.workspace, kind, self.settings.attempts, clock, self._faults, self._one_begun)
+            run = Running(self.workspace, kind, self.settings.attempts, self._clock, self._faults, self._one_begun)
             app.task(name=name, queue=kind.queue, pass_context=True, retry=WhenAsked())(run)
         return app
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -91,6 +92,8 @@ class Builder:
     progress: Progress | None = None
     writers: dict[str, str] = field(default_factory=dict)
     """The applied pipeline that writes a dataset, by the dataset's name: for errors."""
+    ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
+    """By which the build of a pipeline is to be known, by its name; of others by any."""
 
     def build(self, pipeline: Pipeline, fingerprint: str, *, full: bool = False) -> BuildResult:
         """Run a pipeline once, if it has anything to do. Its outputs become visible together, or not at all.
@@ -181,7 +184,7 @@ class Builder:
                 for index, schema in enumerate(needed)
             ]
             name, writer = (None, RUN_WRITER) if pipeline.one_off else (pipeline.name, WRITER)
-            run = partial(self.storage.build, writer=writer, pipeline=name)
+            run = partial(self.storage.build, writer=writer, pipeline=name, build_id=self.ids.get(pipeline.name))
             return self.guard.build(name, outputs, expected, versions, partial(failure.note, pipeline), run)
         except Exception as error:
             if failure.raised is not None and failure.raised is not error:

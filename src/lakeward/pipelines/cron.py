@@ -1,10 +1,16 @@
-"""When a pipeline is to be built: the five fields of a cron line, checked."""
+"""When a pipeline is to be built: the five fields of a cron line, checked and reckoned; or on change."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+ON_CHANGE = "on_change"
+"""Instead of a time: as soon as something that the pipeline reads has a new version."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -70,6 +76,15 @@ FIELDS = (
 """In their order. Sunday is 0 and 7."""
 
 
+def check_schedule(text: str) -> str:
+    """Return a schedule in its one form: `on_change`, or a time of cron.
+
+    Raises:
+        ValueError: it is neither; see `check_cron`.
+    """
+    return ON_CHANGE if text.strip() == ON_CHANGE else check_cron(text)
+
+
 def check_cron(text: str) -> str:
     """Return a schedule with one space between its fields.
 
@@ -88,3 +103,66 @@ def check_cron(text: str) -> str:
     if written[4].startswith("*") and all(min(days) > _MOST_DAYS[month - 1] for month in months):
         raise ValueError("no month of it has such a day")
     return " ".join(written)
+
+
+def last_tick(text: str, now: datetime, zone: ZoneInfo) -> datetime | None:
+    """Return the last of a schedule's times that is not after `now`, in UTC; None: there was none in eight years.
+
+    Where clocks go forward, a time that they leave out comes as much later. Where they go back, a time that comes twice
+    counts once, unless the hours are `*`.
+
+    Args:
+        text: as `check_cron` returns it.
+        now: with its time zone.
+        zone: whose clocks the schedule is of.
+
+    Example:
+        >>> last_tick("0 6 * * *", datetime(2026, 3, 1, 5, tzinfo=UTC), ZoneInfo("UTC"))
+        datetime.datetime(2026, 2, 28, 6, 0, tzinfo=datetime.timezone.utc)
+    """
+    return next((tick for tick in _around(text, now, zone, -1) if tick <= now), None)
+
+
+def next_tick(text: str, now: datetime, zone: ZoneInfo) -> datetime | None:
+    """Return the first of a schedule's times after `now`, in UTC; None: there is none in eight years."""
+    return next((tick for tick in _around(text, now, zone, 1) if tick > now), None)
+
+
+_DAYS_AT_MOST = 8 * 366 + 1
+"""29 February comes after eight years at the latest."""
+
+
+def _around(text: str, now: datetime, zone: ZoneInfo, direction: int) -> Iterator[datetime]:
+    """Yield the ticks of today and the days before or after, the nearest day first."""
+    today = now.astimezone(zone).date()
+    for days in range(_DAYS_AT_MOST):
+        try:
+            day = today + timedelta(days=days * direction)
+        except OverflowError:
+            return
+        ticks = _ticks_of(text, day, zone)
+        yield from ticks if direction > 0 else reversed(ticks)
+
+
+@lru_cache(maxsize=1024)
+def _ticks_of(text: str, day: date, zone: ZoneInfo) -> tuple[datetime, ...]:
+    """Return the ticks of one day of a zone's calendar, in UTC, in order."""
+    written = text.split()
+    minutes, hours, days, months, weekdays = (each.read(part) for each, part in zip(FIELDS, written, strict=True))
+    by_day, by_weekday = day.day in days, day.isoweekday() in {number or 7 for number in weekdays}
+    given = [found for found, part in ((by_day, written[2]), (by_weekday, written[4])) if not part.startswith("*")]
+    # As cron has it: of two that are given, one is enough. A step from `*` narrows what the other gives.
+    right = any(given) if len(given) == 2 else by_day and by_weekday
+    if day.month not in months or not right:
+        return ()
+    folds = (0, 1) if written[1].startswith("*") else (0,)
+    return tuple(
+        sorted(
+            {
+                datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone, fold=fold).astimezone(UTC)
+                for hour in hours
+                for minute in minutes
+                for fold in folds
+            }
+        )
+    )

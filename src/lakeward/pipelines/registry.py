@@ -47,6 +47,10 @@ class Registry:
             for row in self._database.fetch(QUERIES["applied"])
         }
 
+    def schedules(self) -> dict[str, str]:
+        """Return when applied pipelines are to be built, by name, of those that say so."""
+        return {row["name"]: row["schedule"] for row in self._database.fetch(QUERIES["schedules"])}
+
     def state(self) -> tuple[str, str]:
         """Return the state of all heads and models, and of all applied pipelines, to be compared with another one."""
         (row,) = self._database.fetch(QUERIES["state"])

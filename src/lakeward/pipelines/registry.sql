@@ -3,6 +3,10 @@ SELECT name, spec, fingerprint, applied_at, applied_by
 FROM lakeward.pipelines
 ORDER BY name COLLATE "C"
 
+-- name: schedules
+-- When applied pipelines are to be built, of those that say so.
+SELECT name, spec ->> 'schedule' AS schedule FROM lakeward.pipelines WHERE spec ->> 'schedule' IS NOT NULL
+
 -- name: store
 INSERT INTO lakeward.pipelines (name, spec, fingerprint, applied_by)
 VALUES (:name, CAST(:spec AS jsonb), :fingerprint, :actor)

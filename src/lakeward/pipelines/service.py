@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,9 @@ from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import BuildResult
 from lakeward.types.schema import Schema, name_key
 
+Tries = Callable[[str], Sequence[uuid.UUID]]
+"""Returns the ids of all tries to build a pipeline, this one's last, by the pipeline's name."""
+
 MOST_JOBS = 16
 """So many pipelines can be built at a time, at most: each of them needs a few connections of the pool."""
 
@@ -81,7 +85,8 @@ class Pipelines:
         self._stages = stages
         self._jobs = jobs
         self.registry = Registry(database)
-        self._up_to_date = UpToDate(LastWrites(database))
+        self._last_writes = LastWrites(database)
+        self._up_to_date = UpToDate(self._last_writes)
 
     def load(self, path: str | Path) -> Project:
         """Read the project that `path` is, or lies in.
@@ -114,7 +119,7 @@ class Pipelines:
             self._builder([], None),
             self._up_to_date,
             SourceWindows(self._database),
-            LastWrites(self._database),
+            self._last_writes,
         )
         arm, _ = ARMS_OF[self._storage.flags.mode_of_new(WRITER)]
         return make_plan(project, applied, self._tree, self.engine, self.models, forecast, arm)
@@ -172,6 +177,7 @@ class Pipelines:
         jobs: int | None = None,
         fail_fast: bool = False,
         progress: Progress | None = None,
+        tries: Tries | None = None,
     ) -> Builds:
         """Run applied pipelines, each after those that write what it reads. Those that are up to date are left alone.
 
@@ -185,6 +191,8 @@ class Pipelines:
                 among them what the engine may use.
             fail_fast: start no other one when one has failed.
             progress: called for every batch of rows that was computed, by one thread at a time.
+            tries: tells the ids of builds by which they are found again, where this may be the second try of the same:
+                what one before it has decided is not built once more.
 
         Returns:
             What became of each of them, in build order.
@@ -199,10 +207,15 @@ class Pipelines:
         edges = pipeline_edges([pipeline for pipeline, _ in readable])
         schedule = Schedule(order, edges, jobs=_checked(jobs or self._jobs), fail_fast=fail_fast)
         told = SharedProgress(progress) if progress is not None else None
+        ids = {name: tries(name) for name in order} if tries is not None else {}
         builder = self._builder(readable, told, schedule.width)
+        builder.ids = {name: each[-1] for name, each in ids.items()}
 
         def build(name: str) -> BuildResult:
             try:
+                decided = self._last_writes.decided(ids[name][:-1]) if name in ids else None
+                if decided is not None:
+                    return BuildResult(decided, name, (), ("it was decided by a try before this one",))
                 return builder.build(*fingerprints[name], full=full)
             finally:
                 if told is not None:

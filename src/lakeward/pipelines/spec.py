@@ -17,7 +17,7 @@ from lakeward.control.routes import ARM_MODES
 from lakeward.discovery import discover
 from lakeward.errors import LakewardError, SqlError
 from lakeward.pipelines import strategies
-from lakeward.pipelines.cron import check_cron
+from lakeward.pipelines.cron import check_schedule
 from lakeward.pipelines.expectation_spec import read_expectations
 from lakeward.pipelines.node_spec import read_nodes
 from lakeward.pipelines.nodes import Node, SourceNode, SpecModel, SplitNode, TransformNode
@@ -61,8 +61,8 @@ class OutputSpec(SpecModel):
 class PipelineSpec(SpecModel):
     """A pipeline as it is stored when it is applied.
 
-    `schedule` says when it is to be built, as cron has it; nothing in it changes what a build gives. `code` has the
-    files of the project that a build runs, by their paths; nobody writes it.
+    `schedule` says when it is to be built, as cron has it, or `on_change`; nothing in it changes what a build gives.
+    `code` has the files of the project that a build runs, by their paths; nobody writes it.
     """
 
     pipeline: str
@@ -214,12 +214,13 @@ def _schedule(text: Any, origin: Origin) -> str:
     try:
         if not isinstance(text, str):
             raise ValueError("it should be text")
-        return check_cron(text)
+        return check_schedule(text)
     except ValueError as error:
         raise origin.error(
             f"'schedule' is {shown(text)}, which is no time of cron: {error}",
             ("schedule",),
-            next_step=f"write {origin.written(('schedule',), _EVERY_MORNING)}: minute, hour, day, month, weekday",
+            next_step=f"write {origin.written(('schedule',), _EVERY_MORNING)}: minute, hour, day, month, weekday; "
+            "or on_change",
         ) from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -335,7 +336,13 @@ class Storage:
         return self.build([output], writer=writer).transactions[0]
 
     def build(
-        self, outputs: Sequence[Output], *, writer: str, pipeline: str | None = None, width: int = 1
+        self,
+        outputs: Sequence[Output],
+        *,
+        writer: str,
+        pipeline: str | None = None,
+        width: int = 1,
+        build_id: uuid.UUID | None = None,
     ) -> BuildResult:
         """Write several datasets, visible together or not at all. See `WriteProtocol.run`."""
         for output in outputs:
@@ -344,7 +351,7 @@ class Storage:
         judgement = self.judging.of(outputs, pipeline) if self.judging is not None else None
         outputs = judgement.outputs if judgement is not None else outputs
         outputs = [replace(output, opened=partial(self._may_write, writer, output.opened)) for output in outputs]
-        result = self.protocol.run(outputs, writer=writer, pipeline=pipeline, width=width)
+        result = self.protocol.run(outputs, writer=writer, pipeline=pipeline, width=width, build_id=build_id)
         self._compaction.after_writes([output.dataset for output in outputs])
         return judgement.told(result) if judgement is not None else result
 

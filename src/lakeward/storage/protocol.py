@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -141,6 +142,7 @@ class WriteProtocol:
         kind: str = "write",
         arm: str | None = None,
         width: int = 1,
+        build_id: uuid.UUID | None = None,
     ) -> BuildResult:
         """Write all outputs, visible together or not at all.
 
@@ -151,6 +153,7 @@ class WriteProtocol:
             kind: `write`, `copy` to the other arm, `compact`, or `adopt` of another engine's snapshot.
             arm: the arm to write to; None: each dataset's primary.
             width: how many outputs are prepared at a time; none of them may read what another one writes.
+            build_id: by which the build is to be known, one that was never used; None: any.
         """
         ordered = sorted(outputs, key=lambda output: output.dataset.id)
         for one, next_one in itertools.pairwise(ordered):
@@ -162,7 +165,7 @@ class WriteProtocol:
         if repeated is not None:
             return repeated
         identify_first(self._tree, self.run, ordered, writer)
-        return self._run(ordered, Purpose(self._ids.new(), writer, pipeline, kind, arm), width)
+        return self._run(ordered, Purpose(build_id or self._ids.new(), writer, pipeline, kind, arm), width)
 
     @told("write", about_write)
     def _run(self, ordered: Sequence[Output], purpose: Purpose, width: int) -> BuildResult:

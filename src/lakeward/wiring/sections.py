@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from typing import Literal
+from typing import Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_core import PydanticCustomError
 
 from lakeward.control.flags.registry import WRITERS
+from lakeward.pipelines.cron import check_cron
 
 _SIZE = r"^\d+(\.\d+)? ?([kKMGT]i?)?B$"
 
@@ -212,6 +214,22 @@ class LogsSection(Section):
     )
 
 
+class ScheduleSetting(Section):
+    """A job that is queued by time."""
+
+    cron: str = Field(description="when: minute, hour, day of the month, month, weekday")
+    kind: str = Field(description="of job, as `lakeward job kinds` lists them")
+    options: dict[str, Any] = Field({}, description="of the job")
+
+    @field_validator("cron")
+    @classmethod
+    def _time(cls, value: str) -> str:
+        try:
+            return check_cron(value)
+        except ValueError as error:
+            raise PydanticCustomError("cron", "{why}", {"why": str(error)}) from None
+
+
 class JobsSection(Section):
     """Work that is queued, and the workers that do it."""
 
@@ -228,6 +246,21 @@ class JobsSection(Section):
     keep_days: float = Field(
         30.0, gt=0, allow_inf_nan=False, description="for how many days a job that has ended, and its log, are kept"
     )
+    time_zone: str = Field("UTC", description="whose clocks schedules are of, as Europe/Berlin")
+    schedules: dict[str, ScheduleSetting] = Field(
+        {}, description="jobs that are queued by time, by a name each: `cron`, `kind` and `options`"
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ValueError, OSError, ZoneInfoNotFoundError):
+            near = difflib.get_close_matches(value, available_timezones(), n=1)
+            meant = f", but {near[0]}" if near else ""
+            raise PydanticCustomError("zone", "{why}", {"why": f"there is no time zone {value}{meant}"}) from None
+        return value
 
 
 class TelemetrySection(Section):

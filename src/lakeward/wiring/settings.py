@@ -136,13 +136,18 @@ def _environment() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _wrong(error: ValidationError, sources: Mapping[str, str]) -> SettingsError:
     """Return the first complaint with the source of the value, and without the value: it may be a secret."""
-    first = error.errors(include_input=False, include_url=False)[0]
+    found = error.errors(include_input=False, include_url=False)
+    # One that is misspelt is missing, too, where it is needed: that it is unknown says more.
+    first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
     key = ".".join(str(part) for part in first["loc"])
-    origin = next((sources[known] for known in sources if known == key or known.startswith(f"{key}.")), "?")
+    inside = (
+        known for around in (key, key.rpartition(".")[0]) for known in sources if f"{known}.".startswith(f"{around}.")
+    )
+    origin = next((sources[known] for known in inside), "?")
     if first["type"] == "extra_forbidden":
         return _unknown(key, origin)
     return SettingsError(
-        f"setting {key} (from {origin}): {first['msg'].lower()}",
+        f"setting {key} (from {origin}): {first['msg'][:1].lower()}{first['msg'][1:]}",
         next_step="`lakeward doctor` lists every setting",
         setting=key,
         source=origin,

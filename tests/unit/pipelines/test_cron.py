@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
 import lakeward
 from lakeward.errors import SpecError
-from lakeward.pipelines.cron import check_cron
+from lakeward.pipelines.cron import check_cron, last_tick, next_tick
 from lakeward.pipelines.fingerprint import fingerprint
 from lakeward.pipelines.project import Project
 
@@ -89,3 +91,50 @@ def test_a_schedule_is_stored_and_shown_and_changes_no_build(
     assert workspace.build()[0].up_to_date
     (same,) = project(one_sql=SQL.format("30 6 * * *")).pipelines
     assert same.spec.schedule == "30 6 * * *"
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "last", "after"),
+    [
+        ("0 6 * * *", "2026-03-02T06:00", "2026-03-02T06:00", "2026-03-03T06:00"),
+        ("0 6 * * *", "2026-03-02T05:59", "2026-03-01T06:00", "2026-03-02T06:00"),
+        ("*/15 * * * *", "2026-03-02T10:44", "2026-03-02T10:30", "2026-03-02T10:45"),
+        ("0 0 1 jan *", "2026-03-02T00:00", "2026-01-01T00:00", "2027-01-01T00:00"),
+        ("0 0 29 feb *", "2026-03-02T00:00", "2024-02-29T00:00", "2028-02-29T00:00"),
+        ("0 0 29 feb *", "2103-03-02T00:00", "2096-02-29T00:00", "2104-02-29T00:00"),
+        ("0 12 * * sun", "2026-03-02T00:00", "2026-03-01T12:00", "2026-03-08T12:00"),
+        ("0 12 * * 7", "2026-03-02T00:00", "2026-03-01T12:00", "2026-03-08T12:00"),
+        ("0 0 13 * fri", "2026-03-12T00:00", "2026-03-06T00:00", "2026-03-13T00:00"),
+        ("0 0 13 * fri", "2026-04-12T00:00", "2026-04-10T00:00", "2026-04-13T00:00"),
+    ],
+)
+def test_the_times_of_a_schedule(text: str, now: str, last: str, after: str) -> None:
+    at, zone = datetime.fromisoformat(now).replace(tzinfo=UTC), ZoneInfo("UTC")
+    assert last_tick(text, at, zone) == datetime.fromisoformat(last).replace(tzinfo=UTC)
+    assert next_tick(text, at, zone) == datetime.fromisoformat(after).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "after"),
+    [
+        # Clocks go forward from 2 to 3 on 29 March, and back from 3 to 2 on 25 October.
+        ("30 2 * * *", "2026-03-29T00:00+00:00", "2026-03-29T01:30+00:00"),
+        ("30 2 * * *", "2026-03-29T02:00+00:00", "2026-03-30T00:30+00:00"),
+        ("30 2 * * *", "2026-10-25T00:00+00:00", "2026-10-25T00:30+00:00"),
+        ("30 2 * * *", "2026-10-25T00:31+00:00", "2026-10-26T01:30+00:00"),
+        ("30 * * * *", "2026-10-25T00:31+00:00", "2026-10-25T01:30+00:00"),
+    ],
+)
+def test_where_clocks_change(text: str, now: str, after: str) -> None:
+    assert next_tick(text, datetime.fromisoformat(now), ZoneInfo("Europe/Berlin")) == datetime.fromisoformat(after)
+
+
+def test_one_that_never_comes_has_no_time() -> None:
+    now, zone = datetime(2026, 3, 2, tzinfo=UTC), ZoneInfo("UTC")
+    assert last_tick("0 0 30 2 *", now, zone) is None
+    assert next_tick("0 0 30 2 *", now, zone) is None
+
+
+@pytest.mark.parametrize("text", ["on_change", '"on_change"'])
+def test_on_change(project: Callable[..., Project], text: str) -> None:
+    assert project(one_yml=YAML.format(text)).pipelines[0].spec.schedule == "on_change"

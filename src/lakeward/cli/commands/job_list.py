@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +25,7 @@ def register(group: typer.Typer) -> None:
     command(group, "list")(list_jobs)
     command(group, "show")(show)
     command(group, "kinds")(kinds)
+    command(group, "schedules")(schedules)
 
 
 def list_jobs(
@@ -66,6 +68,20 @@ def kinds(session: Session) -> None:
         lines.append(f"{name} (queue {kind.queue}): {kind.about()}")
         lines += [f"  {key}: {field.description}" for key, field in fields.items()]
     session.show({"kinds": documents}, lines)
+
+
+def schedules(session: Session) -> None:
+    """List what is queued by time or on change.
+
+    Of pipelines that are applied and of the settings, with the next time of each in UTC.
+    """
+    with session.workspace() as workspace:
+        module = heavy("lakeward.jobs.schedules")
+        known = module.Schedules(heavy("lakeward.jobs.queue").Jobs(workspace))
+        found = list(module.upcoming(known, datetime.now(UTC)))
+    rows = [(each.name, each.text, each.kind, at or "when something changes") for each, at in found]
+    lines = [table(("of", "schedule", "job", "next"), rows)] if rows else ["nothing is scheduled"]
+    session.show({"schedules": [{**each.to_json(), "next": at} for each, at in found]}, lines)
 
 
 def told(job: Job) -> list[str]:

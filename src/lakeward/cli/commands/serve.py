@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -25,6 +26,9 @@ def serve(
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, metavar="PORT", help="0: a free one; else server.port.")
     ] = None,
+    worker: Annotated[
+        bool, typer.Option("--worker", help="Run jobs in this process, too, as `lakeward worker` does.")
+    ] = False,
 ) -> None:
     """Serve datasets over HTTP, for other programs on this machine.
 
@@ -51,4 +55,6 @@ def serve(
             session.show({"url": url}, [f"serving at {url} for programs of this machine; Ctrl-C ends it"])
             sys.stdout.flush()
 
-        serving.serve(workspace, settings, ready)
+        beside = heavy("lakeward.jobs.worker").InProcessWorker(workspace) if worker else nullcontext()
+        with beside:
+            serving.serve(workspace, settings, ready)

@@ -49,14 +49,16 @@ def worker(
             line = f"working on jobs, {running.width} at a time; Ctrl-C ends it"
             session.show({"width": running.width, "queues": names}, [line])
             sys.stdout.flush()
-        with _ended_by_signals(running):
+        with ended_by_signals(running):
             running.run()
         if once:
             session.show({"width": running.width, "queues": names}, ["no job waits"])
 
 
 @contextmanager
-def _ended_by_signals(running: Worker, numbers: Sequence[int] = (signal.SIGTERM, signal.SIGINT)) -> Iterator[None]:
+def ended_by_signals(running: Worker, numbers: Sequence[int] = (signal.SIGTERM, signal.SIGINT)) -> Iterator[None]:
+    """Let signals end a worker in good order, within the block."""
+
     def end(number: int, frame: FrameType | None) -> None:
         running.stop()
 

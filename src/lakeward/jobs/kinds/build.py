@@ -61,6 +61,7 @@ class Build(JobKind[BuildOptions]):
             jobs=options.jobs,
             fail_fast=options.fail_fast,
             progress=told,
+            tries=tell.tries,
         )
         for name, built in builds.results.items():
             tell.line(f"pipeline {name}: {'up to date' if built.up_to_date else _said(built.to_json())}")

@@ -98,7 +98,7 @@ def transform(
         require_incremental: whether a build that would compute everything anew is refused.
         expectations: what the rows have to be, as in YAML.
         tags: names by which `lakeward build --select` chooses.
-        schedule: when it is to be built, as cron has it: `0 6 * * *`.
+        schedule: when it is to be built, as cron has it: `0 6 * * *`; or `on_change`.
         pipeline: its name; None: that of the function.
         row_wise: says that new rows of a source give new rows and change nothing of what came of the old ones, so that
             a build may be a delta.
