@@ -14,6 +14,7 @@ import typer
 import lakeward
 from lakeward.cli.commands import (
     apply,
+    backup,
     build,
     catalog,
     dataset,
@@ -87,6 +88,7 @@ for _module in (
     move,
     ledger,
     maintain,
+    backup,
     model,
     serve,
     worker,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 # At the start of a step, or within its prose after a backtick or a colon. `init` and `demo` need no workspace.
 _COMMAND = re.compile(
-    r"(^|`|: )(lakeward (?:(?:catalog|schema|dataset|flags|flip|ledger|model|move|source) [a-z]+"
+    r"(^|`|: )(lakeward (?:(?:backup|catalog|schema|dataset|flags|flip|ledger|model|move|source) [a-z]+"
     r"|doctor|status|plan|apply|build|run|verify|maintain))(?![\w.-])"
 )
 

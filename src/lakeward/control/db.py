@@ -137,6 +137,11 @@ class Database:
         return self._url.render_as_string(hide_password=False)
 
     @property
+    def port(self) -> int | None:
+        """The port that we connect to; None: by a socket, or one that libpq knows."""
+        return self._url.port
+
+    @property
     def display_url(self) -> str:
         """The URL for people: without user, password and parameters.
 

@@ -47,3 +47,49 @@ def clock_and_revision(database: Database) -> tuple[datetime, str]:
     """Return what the database's clock says, and the newest migration that its tables have."""
     (row,) = database.fetch(QUERIES["clock"])
     return row["now"], row["revision"]
+
+
+@dataclass(frozen=True)
+class Connected:
+    """How a client is connected to the server.
+
+    Args:
+        version: of the server.
+        port: where the session came in at the server itself; None: by a socket.
+        connections: to this database, of all clients.
+        most: how many the server allows.
+        bytes: that the database has on disk.
+        revision: the newest migration of its tables.
+    """
+
+    version: str
+    port: int | None
+    connections: int
+    most: int
+    bytes: int
+    revision: str
+
+
+@dataclass(frozen=True)
+class AtWork:
+    """Who works on jobs.
+
+    Args:
+        alive: workers that were heard of in the last minute.
+        waiting: jobs that could run now.
+    """
+
+    alive: int
+    waiting: int
+
+
+def connected(database: Database) -> Connected:
+    """Return how this process is connected."""
+    (row,) = database.fetch(QUERIES["connection"])
+    return Connected(**row)
+
+
+def at_work(database: Database) -> AtWork:
+    """Return who works on jobs."""
+    (row,) = database.fetch(QUERIES["workers"])
+    return AtWork(**row)

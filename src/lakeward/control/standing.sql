@@ -31,3 +31,18 @@ SELECT (SELECT count(*) FROM live) AS datasets,
 -- name: clock
 -- What the database's clock says, and which migration its tables are at.
 SELECT clock_timestamp() AS now, (SELECT version_num FROM lakeward.alembic_version) AS revision;
+
+-- name: connection
+-- How this client is connected: a pooler between shows by a port that is not the one that the server listens on.
+SELECT current_setting('server_version') AS version, inet_server_port() AS port,
+       (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE datname = current_database()) AS connections,
+       current_setting('max_connections')::integer AS most, pg_catalog.pg_database_size(current_database()) AS bytes,
+       (SELECT version_num FROM lakeward.alembic_version) AS revision;
+
+-- name: workers
+-- Workers of jobs that were heard of lately, how many jobs wait that could run, and since when the first of them does.
+SELECT (SELECT count(*) FROM lakeward.procrastinate_workers
+        WHERE last_heartbeat > clock_timestamp() - interval '1 minute') AS alive,
+       count(*) AS waiting
+FROM lakeward.procrastinate_jobs
+WHERE status = 'todo' AND coalesce(scheduled_at, clock_timestamp()) <= clock_timestamp();

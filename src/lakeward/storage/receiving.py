@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -67,6 +67,15 @@ class Receiver(ABC):
             CatalogError: the catalog does not answer.
         """
         return
+
+    def missing(self, table: TableRef, snapshots: Mapping[int, int]) -> dict[int, str]:
+        """Return the versions of a dataset that the arm should have and has not, and why.
+
+        Args:
+            table: the dataset.
+            snapshots: that the ledger knows, by version.
+        """
+        return {}
 
     def catalog(self, *, probe: bool = False) -> KnownCatalog | None:
         """Return what is known of the arm's catalog; None: the arm has none.

