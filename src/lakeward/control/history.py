@@ -33,6 +33,14 @@ class Recoverable:
     owner: str | None
     kind: str
 
+    def explain(self) -> str:
+        """Say what recovery does with it."""
+        if self.status != "open":
+            return f"publish version {self.version} of {self.dataset} on the {self.arm} arm"
+        if self.kind == "move":
+            return f"finish the move of the table of {self.dataset}, if it had begun"
+        return f"abort version {self.version} of {self.dataset} and remove what it wrote to the {self.arm} arm"
+
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
         return dict(vars(self))
@@ -100,6 +108,7 @@ class History:
         writer: str | None = None,
         pipeline: str | None = None,
         idle: bool = True,
+        before: int | None = None,
         most: int = 100,
     ) -> list[Transaction]:
         """Return ledger rows, newest first.
@@ -111,6 +120,7 @@ class History:
             writer: of this writer only.
             pipeline: of builds of this pipeline only.
             idle: also those that ended because there was nothing to write.
+            before: the `id` of a transaction: only what comes behind it in this order; None: from the newest.
             most: at most so many.
         """
         without = None if idle else NOTHING_TO_WRITE
@@ -122,6 +132,7 @@ class History:
             "known": list(names),
             "without": without,
             "edit": EDIT,
+            "before": before,
             "most": most,
         }
         rows = self._database.fetch(QUERIES["transactions"], asked)

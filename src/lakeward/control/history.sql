@@ -1,4 +1,5 @@
 -- name: transactions
+-- Of these datasets, and behind a transaction in the order that is asked for.
 -- Who edited the rows of a version by hand is in the audit log, which is looked at for edits alone.
 SELECT t.*, l.owner, edited.actor AS author,
        t.status = 'committed' AND EXISTS (SELECT 1 FROM lakeward.readable_versions v
@@ -14,6 +15,9 @@ WHERE (CAST(:writer AS text) IS NULL OR t.writer = :writer) AND (CAST(:dataset_i
   AND (CAST(:status AS text) IS NULL OR t.status = :status)
   AND (CAST(:without AS text) IS NULL OR t.error IS DISTINCT FROM :without)
   AND (CAST(:pipeline AS text) IS NULL OR t.pipeline = :pipeline) AND t.dataset_id = ANY(CAST(:known AS bigint[]))
+  AND (CAST(:before AS bigint) IS NULL OR CASE
+      WHEN CAST(:dataset_id AS bigint) IS NULL THEN t.id < :before
+      ELSE t.version < (SELECT b.version FROM lakeward.dataset_transactions b WHERE b.id = :before) END)
 -- A compaction that a writer found comes before it, although its row was made later.
 ORDER BY CASE WHEN CAST(:dataset_id AS bigint) IS NULL THEN t.id ELSE t.version END DESC LIMIT :most;
 

@@ -12,6 +12,9 @@ from lakeward.control.db import Database, Queries
 
 QUERIES = Queries.beside(__file__)
 
+KINDS = ("write", "read", "full")
+"""Of comparisons: of what a write changed, of what a reader was given, and of all rows of a version."""
+
 CHUNK = 10_000
 """So many findings are forgotten in one transaction."""
 
@@ -71,9 +74,11 @@ class ParityChecks:
         values = {"dataset_id": dataset_id, "version": version, "kind": kind, "equal": equal, "rows": rows}
         self._database.fetch(QUERIES["record"], {**values, "details": json.dumps(details, ensure_ascii=False)})
 
-    def newest(self, dataset_id: int, kind: str | None = None, *, most: int = 20) -> list[ParityCheck]:
-        """Return the newest comparisons of a dataset, of one kind or of all, newest first."""
-        key = {"dataset_id": dataset_id, "kind": kind, "most": most}
+    def newest(
+        self, dataset_id: int, kind: str | None = None, *, before: int | None = None, most: int = 20
+    ) -> list[ParityCheck]:
+        """Return the newest comparisons of a dataset, of one kind or of all, newest first; `before`: after that id."""
+        key = {"dataset_id": dataset_id, "kind": kind, "before": before, "most": most}
         return [ParityCheck(**row) for row in self._database.fetch(QUERIES["newest"], key)]
 
     def seconds_since(self, dataset_id: int, kind: str) -> float | None:

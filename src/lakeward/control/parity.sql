@@ -5,6 +5,7 @@ VALUES (:dataset_id, :version, :kind, :equal, :rows, CAST(:details AS jsonb)) RE
 -- name: newest
 SELECT id, at, version, kind, equal, rows, details FROM lakeward.parity_checks
 WHERE dataset_id = :dataset_id AND (CAST(:kind AS text) IS NULL OR kind = :kind)
+  AND (CAST(:before AS bigint) IS NULL OR id < :before)
 ORDER BY id DESC LIMIT :most;
 
 -- name: seconds_since

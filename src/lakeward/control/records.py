@@ -342,6 +342,8 @@ class Transaction:
     """The person who edited the rows; None: no person did."""
     readable: bool = False
     """Whether it is a version, and can still be read: it has not expired, and its rows were not removed."""
+    id: int = 0
+    """Its number in the ledger."""
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""

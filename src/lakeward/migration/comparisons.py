@@ -7,7 +7,8 @@ from datetime import datetime
 
 from lakeward.access.guard import require
 from lakeward.control.audit import note
-from lakeward.control.parity import ParityCheck, Tally
+from lakeward.control.parity import KINDS, ParityCheck, Tally
+from lakeward.errors import UnknownObject
 from lakeward.migration import accepting, resyncing
 from lakeward.migration.accepting import Rule
 from lakeward.migration.checking import Check, check
@@ -55,9 +56,23 @@ class Comparisons:
         other = {"postgres": "iceberg", "iceberg": "postgres"}[dataset.route.primary_arm]
         return check(self._rooms, dataset, direction_to(to or (flip.to if flip is not None else other)), tell)
 
-    def found(self, name: str, *, most: int = 20) -> list[ParityCheck]:
-        """Return what the newest comparisons of a dataset's arms have found, newest first."""
-        return self._rooms.parity.newest(self._rooms.tree.dataset(name).id, most=most)
+    def found(
+        self, name: str, kind: str | None = None, *, before: int | None = None, most: int = 20
+    ) -> list[ParityCheck]:
+        """Return what comparisons of a dataset's arms have found, newest first.
+
+        Args:
+            name: of the dataset.
+            kind: `write`, `read` or `full`; None: all.
+            before: the `id` of one: only those before it.
+            most: so many at most.
+
+        Raises:
+            UnknownObject: there is no such dataset or kind.
+        """
+        if kind is not None and kind not in KINDS:
+            raise UnknownObject.among("kind of comparison", kind, KINDS)
+        return self._rooms.parity.newest(self._rooms.tree.dataset(name).id, kind, before=before, most=most)
 
     def tally(self, name: str) -> Tally | None:
         """Count what comparisons have found since the dataset's newest flip began; None: it never had one."""

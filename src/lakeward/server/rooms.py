@@ -16,7 +16,7 @@ from lakeward.server.measures import Measures
 from lakeward.server.streams import OpenStreams
 from lakeward.wiring.workspace import Workspace
 
-REPEATED = ("column", "namespace", "key", "partition")
+REPEATED = ("column", "namespace", "key", "partition", "name")
 """Parameters that may come more than once: each is one of several."""
 
 WRITERS = 32

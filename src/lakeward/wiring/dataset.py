@@ -341,15 +341,16 @@ class Dataset(JudgedDataset):
         record = self.record
         return dataset_status(record, self._rooms.replication, self._rooms.places.of(record.id))
 
-    def history(self, most: int = 100, idle: bool = True) -> list[Transaction]:
+    def history(self, most: int = 100, idle: bool = True, before: int | None = None) -> list[Transaction]:
         """Return its transactions, newest first.
 
         Args:
             most: at most so many.
             idle: also those that ended because there was nothing to write.
+            before: the `id` of one: only what comes behind it.
         """
-        past = History(self._rooms.database)
-        return past.transactions({self._id: self.name}, dataset_id=self._id, idle=idle, most=most)
+        past, names = History(self._rooms.database), {self._id: self.name}
+        return past.transactions(names, dataset_id=self._id, idle=idle, before=before, most=most)
 
     @property
     def editor(self) -> Editor:

@@ -80,10 +80,6 @@ class Workspace(TreeOfNames, ModelsByName):
 
         Raises:
             UnknownObject: there is no such dataset.
-
-        Example:
-            >>> flip = ws.flip("main.sales.orders")
-            >>> flip.run(to="iceberg")  # doctest: +SKIP
         """
         return Flip(self._flips, self.tree.dataset(name), actor(), tell)
 
@@ -343,11 +339,11 @@ class Workspace(TreeOfNames, ModelsByName):
         return self.upkeep.run(datasets, older_than=older_than, dry_run=dry_run, progress=progress)
 
     def transactions(
-        self, *, status: str | None = None, pipeline: str | None = None, most: int = 100
+        self, *, status: str | None = None, pipeline: str | None = None, before: int | None = None, most: int = 100
     ) -> list[Transaction]:
-        """Return ledger rows of all datasets, or of those that a pipeline wrote, newest first."""
-        names = {record.id: record.name for record in self.tree.datasets()}
-        return History(self.database).transactions(names, status=status, pipeline=pipeline, most=most)
+        """Return ledger rows of all datasets, or of a pipeline's, newest first; `before`: behind the one of that id."""
+        names, past = {record.id: record.name for record in self.tree.datasets()}, History(self.database)
+        return past.transactions(names, status=status, pipeline=pipeline, before=before, most=most)
 
     def close(self) -> None:
         """Give up connections; the last user of an embedded server stops it. Repeating it does nothing."""

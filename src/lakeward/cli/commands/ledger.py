@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ from lakeward.cli.commands.ledger_adopt import adopt
 from lakeward.cli.commands.ledger_drill import drill
 from lakeward.cli.commands.ledger_restore import restore
 from lakeward.cli.session import Session
-
-if TYPE_CHECKING:
-    from lakeward.control.history import Recoverable
 
 MostOption = Annotated[int, typer.Option("--most", min=1, help="At most so many.")]
 
@@ -48,18 +45,9 @@ def recover(session: Session, dry_run: DryRunOption = False) -> None:
     """Finish or remove what processes that died left behind. Repeating it does nothing more."""
     with session.workspace() as workspace:
         if dry_run:
-            actions = [_action(left) for left in workspace.recoverable() if not left.held]
+            actions = [left.explain() for left in workspace.recoverable() if not left.held]
             session.show_actions(actions, "lakeward ledger recover")
             return
         done = workspace.recover()
     lines = [f"{each.dataset} version {each.version}: {each.outcome}" for each in done] or ["nothing to recover"]
     session.show({"recovered": [dict(vars(each)) for each in done]}, lines, ["lakeward status"] if done else [])
-
-
-def _action(left: Recoverable) -> str:
-    """Say what recovery does with what a process left."""
-    if left.status != "open":
-        return f"publish version {left.version} of {left.dataset} on the {left.arm} arm"
-    if left.kind == "move":
-        return f"finish the move of the table of {left.dataset}, if it had begun"
-    return f"abort version {left.version} of {left.dataset} and remove what it wrote to the {left.arm} arm"

@@ -115,12 +115,6 @@ class Written(BaseModel):
     repeated: bool = Field(description="an earlier request with the same idempotency key wrote them")
 
 
-class TransactionList(BaseModel):
-    """Rows of the ledger, newest first."""
-
-    transactions: list[dict[str, Any]]
-
-
 class Digest(BaseModel):
     """The checksum of a version, which does not depend on the order of rows, or on the arm."""
 

@@ -19,10 +19,11 @@ from lakeward.server.documents.datasets import (
     Digest,
     NewDataset,
     Page,
-    TransactionList,
     Written,
 )
+from lakeward.server.documents.ledger import Transaction, TransactionPage
 from lakeward.server.incoming import write_file
+from lakeward.server.number_pages import Before, cut
 from lakeward.server.pages import LARGEST, Cursor, page_of
 from lakeward.server.representations import PAGE, REPRESENTATIONS, STREAMS, chosen
 from lakeward.server.rooms import Here
@@ -199,10 +200,12 @@ def read_history(
     name: Name,
     most: Annotated[int, Query(ge=1, le=10_000, description="at most so many")] = 100,
     idle: Annotated[bool, Query(description="also those that had nothing to write")] = False,
-) -> TransactionList:
+    page: Before = None,
+) -> TransactionPage:
     """The transactions of a dataset, newest first."""
-    found = rooms.workspace.dataset(name).history(most, idle)
-    return TransactionList(transactions=[each.to_json() for each in found])
+    found = rooms.workspace.dataset(name).history(most + 1, idle, page)
+    shown, following = cut(found, most, lambda each: each.id)
+    return TransactionPage(transactions=[Transaction.of(each) for each in shown], next=following)
 
 
 @router.get(f"{NAME}/digest", summary="Compute the checksum")
