@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from threading import Thread
 
 import pytest
+import uvicorn
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
@@ -34,16 +37,16 @@ def served_workspace(
 
 
 @pytest.fixture(scope="session")
-def app(served_workspace: lakeward.Workspace, tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
-    """The application."""
+def new_app(served_workspace: lakeward.Workspace, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], FastAPI]:
+    """Makes the application; each is of one event loop."""
     scratch: Path = tmp_path_factory.mktemp("bodies")
-    return create_app(served_workspace, scratch, page_rows=100, body_limit=8 << 20)
+    return lambda: create_app(served_workspace, scratch, page_rows=100, body_limit=8 << 20)
 
 
 @pytest.fixture(scope="session")
-def api(app: FastAPI) -> Iterator[TestClient]:
+def api(new_app: Callable[[], FastAPI]) -> Iterator[TestClient]:
     """A client whose paths begin behind `/api/v1`."""
-    with TestClient(app, base_url="http://localhost/api/v1") as client:
+    with TestClient(new_app(), base_url="http://localhost/api/v1") as client:
         yield client
 
 
@@ -69,3 +72,15 @@ def limited(
     assert settings.database_url is not None
     url = settings.database_url.get_secret_value()
     return lambda: lakeward.open(settings.home, database_url=url, warehouse=settings.warehouse)
+
+
+@pytest.fixture(scope="session")
+def live(new_app: Callable[[], FastAPI]) -> Iterator[str]:
+    """The URL behind which the application really listens, for what is no answer as a whole."""
+    server = uvicorn.Server(uvicorn.Config(new_app(), log_config=None, access_log=False))
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = Thread(target=server.run, args=([listener],))
+    thread.start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}/api/v1"
+    server.should_exit = True
+    thread.join()

@@ -40,7 +40,9 @@ def test_it_answers_what_is_under_way_and_ends_well(
             yield b'{"id": 2, "note": "b", "amount": 2}\n'
 
         headers = {"Content-Type": "application/x-ndjson"}
-        with ThreadPoolExecutor(1) as pool:
+        # Whoever follows what goes on would do so for long: that ends with the server.
+        with ThreadPoolExecutor(1) as pool, client.stream("GET", "/events") as following:
+            assert following.status_code == 200
             answer = pool.submit(client.post, f"/datasets/{dataset.name}/rows", content=slow(), headers=headers)
             assert begun.wait(30)
             running.process.send_signal(number)

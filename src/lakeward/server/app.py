@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -40,6 +41,7 @@ def create_app(
         hosts: names by which the server may be called.
     """
     app = _Application(
+        lifespan=_ending_feed,
         title="Lakeward",
         version=lakeward.__version__,
         summary="Datasets that live as Postgres rows or Iceberg tables.",
@@ -65,3 +67,9 @@ class _Application(FastAPI):
         """See Starlette; what tells of requests stands around all of it."""
         rooms: Rooms = self.state.rooms
         return Told(super().build_middleware_stack(), rooms.measures.answered)
+
+
+@asynccontextmanager
+async def _ending_feed(app: FastAPI) -> AsyncIterator[None]:
+    yield
+    await app.state.rooms.feed.close()

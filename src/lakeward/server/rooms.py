@@ -12,6 +12,7 @@ from fastapi import Depends, Request
 
 from lakeward.errors import UsageError
 from lakeward.jobs.queue import Jobs
+from lakeward.server.feed import Feed
 from lakeward.server.measures import Measures
 from lakeward.server.streams import OpenStreams
 from lakeward.wiring.workspace import Workspace
@@ -40,6 +41,11 @@ class Rooms:
     page_rows: int
     writers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(WRITERS))
     streams: OpenStreams = field(default_factory=OpenStreams)
+
+    @cached_property
+    def feed(self) -> Feed:
+        """What tells those who follow of what goes on."""
+        return Feed(self.workspace.database)
 
     @cached_property
     def measures(self) -> Measures:
