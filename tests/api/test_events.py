@@ -44,7 +44,7 @@ def test_what_happens_to_a_dataset_is_told_as_it_happens(make: Make, live: str) 
             dataset.write([{"id": 9, "note": "new", "amount": 1}])
             told = next(_of(following, "version", 1))
             assert (told["data"]["dataset"], told["event"]) == (dataset.name, "version")
-            client.post(f"{live}/flips/{dataset.name}/start", json={"until": "check"}).raise_for_status()
+            client.post(f"{live}/flips/{dataset.name}/start", json={"until": "check", "wait": True}).raise_for_status()
             stages = [(each["data"]["stage"], each["data"]["event"]) for each in _of(following, "flip", 2)]
             assert stages == [("check", "started"), ("check", "done")]
         header = {"Last-Event-ID": told["id"]}

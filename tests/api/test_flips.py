@@ -10,8 +10,11 @@ from starlette.testclient import TestClient
 import lakeward
 from api.conftest import Make
 
+WAITS = ("start", "verify", "complete")
+
 
 def ask(api: TestClient, name: str, verb: str, **body: Any) -> Any:
+    body = {**body, "wait": True} if verb in WAITS else body
     answer = api.post(f"/flips/{name}/{verb}", json=body)
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -73,9 +76,9 @@ def test_all_flips_come_page_by_page(make: Make, api: TestClient, served_workspa
     ("status", "told", "verb", "body"),
     [
         (400, "no flip", "switch", {}),
-        (400, "no flip", "verify", {}),
-        (400, "oracle", "start", {"to": "oracle"}),
-        (400, "stage", "start", {"until": "never"}),
+        (400, "no flip", "verify", {"wait": True}),
+        (400, "oracle", "start", {"to": "oracle", "wait": True}),
+        (400, "stage", "start", {"until": "never", "wait": True}),
         (400, "seconds", "canary", {}),
         (400, "extra", "start", {"tu": "iceberg"}),
     ],

@@ -19,9 +19,9 @@ def post(api: TestClient, path: str, **body: Any) -> Any:
 def test_comparisons_and_what_is_accepted(make: Make, api: TestClient) -> None:
     dataset = make()
     name = dataset.name
-    post(api, f"/flips/{name}/start", until="mirror")
+    post(api, f"/flips/{name}/start", until="mirror", wait=True)
     assert len(post(api, f"/datasets/{name}/verify")["digests"]) == 2
-    assert post(api, "/parity/recheck", datasets=[name])["datasets"][0]["outcome"] == "equal"
+    assert post(api, "/parity/recheck", datasets=[name], wait=True)["datasets"][0]["outcome"] == "equal"
     first = api.get(f"/datasets/{name}/comparisons", params={"kind": "full", "limit": 1}).json()
     assert first["comparisons"][0]["equal"] and first["next"] is not None
     second = api.get(f"/datasets/{name}/comparisons", params={"kind": "full", "page": first["next"]}).json()
@@ -53,7 +53,7 @@ def test_moves(make: Make, api: TestClient) -> None:
     assert api.get("/moves/plan", params={"name": [dataset.name, "main.api"]}).json()["moves"] == []
     assert api.post("/moves/apply").status_code == 400
     assert post(api, "/moves/apply", names=[dataset.name], dry_run=True)["actions"] == []
-    assert post(api, "/moves/apply", names=[dataset.name])["datasets"][0]["outcome"] == "done"
+    assert post(api, "/moves/apply", names=[dataset.name], wait=True)["datasets"][0]["outcome"] == "done"
     assert post(api, "/moves/undo", names=[dataset.name], dry_run=True)["actions"] == []
     assert api.get("/moves/plan", params={"name": "main.nothing"}).status_code == 404
 

@@ -1,4 +1,4 @@
-"""What goes on in a workspace since one last looked: transactions that are opened and end, and stages of flips.
+"""What goes on in a workspace since one last looked: transactions that are opened and end, stages of flips, jobs.
 
 Numbers of rows are given out before their transactions commit, so that a lower one may become visible after a higher
 one. So each look goes back a little, and what was told before is left out.
@@ -31,14 +31,16 @@ class Happening:
     """One thing that happened.
 
     Args:
-        kind: `opened`, `version`, `aborted`, or `flip`.
+        kind: `opened`, `version`, `aborted`, `flip` or `job`.
         place: the slugs of the dataset; `()`: it is of the whole workspace.
         facts: what is told of it.
+        principal: whose doing it is, who may know of it wherever it is; None: the owner's.
     """
 
     kind: str
     place: Place
     facts: Mapping[str, Any]
+    principal: str | None = None
 
 
 @dataclass
@@ -68,11 +70,14 @@ class GoingsOn:
         self._database = database
         (row,) = database.fetch(QUERIES["newest"])
         self._transactions, self._flips = _Seen(row["transaction"]), _Seen(row["flip_event"])
+        self._jobs = _Seen(row["job_event"])
         # What is there already is no news; but what is open may end.
         for each in self._look_at_transactions():
             self._transactions.is_new(each["id"], each["status"])
-        for each in self._look_at_flips():
+        for each in self._look_at("flip_events", self._flips):
             self._flips.is_new(each["id"], "")
+        for each in self._look_at("job_events", self._jobs):
+            self._jobs.is_new(each["id"], "")
 
     def look(self) -> list[Happening]:
         """Return what has happened since the last look, oldest first of each kind."""
@@ -81,10 +86,11 @@ class GoingsOn:
             if self._transactions.is_new(row["id"], row["status"]):
                 kind = {"open": "opened", "committed": "version", "aborted": "aborted"}[row["status"]]
                 found.append(_happening(kind, row))
-        events = self._look_at_flips()
-        found += [_happening("flip", row) for row in events if self._flips.is_new(row["id"], "")]
-        self._transactions.forget()
-        self._flips.forget()
+        flips, jobs = self._look_at("flip_events", self._flips), self._look_at("job_events", self._jobs)
+        found += [_happening("flip", row) for row in flips if self._flips.is_new(row["id"], "")]
+        found += [_of_job(row) for row in jobs if self._jobs.is_new(row["id"], "")]
+        for seen in (self._transactions, self._flips, self._jobs):
+            seen.forget()
         return found
 
     def _look_at_transactions(self) -> list[sqlalchemy.RowMapping]:
@@ -92,12 +98,16 @@ class GoingsOn:
         after = self._transactions.newest - OVERLAP
         return list(self._database.fetch(QUERIES["transactions"], {"after": after, "open": known, "most": MOST}))
 
-    def _look_at_flips(self) -> list[sqlalchemy.RowMapping]:
-        after = self._flips.newest - OVERLAP
-        return list(self._database.fetch(QUERIES["flip_events"], {"after": after, "most": MOST}))
+    def _look_at(self, query: str, seen: _Seen) -> list[sqlalchemy.RowMapping]:
+        return list(self._database.fetch(QUERIES[query], {"after": seen.newest - OVERLAP, "most": MOST}))
 
 
 def _happening(kind: str, row: sqlalchemy.RowMapping) -> Happening:
     levels, place = ("catalog", "schema", "dataset"), tuple(row["slugs"])
     facts = {name: value for name, value in row.items() if name not in (*levels, "slugs", "id") and value is not None}
     return Happening(kind, place, {"dataset": full_name([row[level] for level in levels]), **facts})
+
+
+def _of_job(row: sqlalchemy.RowMapping) -> Happening:
+    facts = {name: value for name, value in row.items() if name not in ("id", "principal")}
+    return Happening("job", (), facts, row["principal"])

@@ -72,4 +72,4 @@ class _Application(FastAPI):
 @asynccontextmanager
 async def _ending_feed(app: FastAPI) -> AsyncIterator[None]:
     yield
-    await app.state.rooms.feed.close()
+    await app.state.rooms.end_streams()

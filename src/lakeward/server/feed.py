@@ -19,7 +19,7 @@ from itertools import islice
 
 from starlette.concurrency import run_in_threadpool
 
-from lakeward.access.principal import Place
+from lakeward.access.principal import Place, Principal
 from lakeward.control.db import Database
 from lakeward.control.goings_on import GoingsOn, Happening
 from lakeward.errors import Busy, LakewardError
@@ -50,6 +50,13 @@ class Event:
     kind: str
     place: Place
     data: str
+    principal: str | None = None
+
+    def seen_by(self, who: Principal) -> bool:
+        """Say whether somebody may know of it: what is of the whole workspace, who has a role there, or did it."""
+        if self.place:
+            return who.sees(self.place)
+        return who.role_in(()) is not None or (self.principal is not None and self.principal == who.name)
 
     def __str__(self) -> str:
         number = f"id: {self.id}\n" if self.id is not None else ""
@@ -97,7 +104,7 @@ class Feed:
         try:
             if self._looking is None:
                 self._looking = asyncio.create_task(self._look())
-            while not await _within(self._ready, BEAT_SECONDS):
+            while not await within(self._ready, BEAT_SECONDS):
                 yield None
             known = self._position(last)
             # Before it is told: what comes while somebody is told so comes behind it.
@@ -113,7 +120,7 @@ class Feed:
                 for number, event in list(islice(self._events, at - oldest + 1, None)):
                     yield event
                     at = number
-                if changed is self._changed and not await _within(changed, BEAT_SECONDS):
+                if changed is self._changed and not await within(changed, BEAT_SECONDS):
                     yield None
         finally:
             self.followers -= 1
@@ -123,7 +130,8 @@ class Feed:
         for each in found:
             self._newest += 1
             data = json.dumps(json_value(dict(each.facts)), ensure_ascii=False)
-            self._events.append((self._newest, Event(f"{self._run}-{self._newest}", each.kind, each.place, data)))
+            event = Event(f"{self._run}-{self._newest}", each.kind, each.place, data, each.principal)
+            self._events.append((self._newest, event))
         self._wake()
 
     async def close(self) -> None:
@@ -172,7 +180,8 @@ class Feed:
         self._run, self._newest = secrets.token_hex(4), 0
 
 
-async def _within(changed: asyncio.Event, seconds: float) -> bool:
+async def within(changed: asyncio.Event, seconds: float) -> bool:
+    """Wait for something to change, and return whether it did in that time."""
     try:
         await asyncio.wait_for(changed.wait(), seconds)
     except TimeoutError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from threading import Semaphore
 from typing import Annotated
 
 from anyio import CapacityLimiter
@@ -13,6 +14,7 @@ from fastapi import Depends, Request
 from lakeward.errors import UsageError
 from lakeward.jobs.queue import Jobs
 from lakeward.server.feed import Feed
+from lakeward.server.job_watch import JobWatch
 from lakeward.server.measures import Measures
 from lakeward.server.streams import OpenStreams
 from lakeward.wiring.workspace import Workspace
@@ -22,6 +24,9 @@ REPEATED = ("column", "namespace", "key", "partition", "name")
 
 WRITERS = 32
 """So many requests write at a time; each holds a thread."""
+
+WAITING = 8
+"""So many requests wait for long work at a time; each holds a thread of those that answer all others, too."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class Rooms:
         page_rows: how many rows a page has at most.
         writers: how many requests write at a time.
         streams: of rows, that are open.
+        waiting: gives places to requests that wait for long work.
     """
 
     workspace: Workspace
@@ -41,11 +47,17 @@ class Rooms:
     page_rows: int
     writers: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(WRITERS))
     streams: OpenStreams = field(default_factory=OpenStreams)
+    waiting: Semaphore = field(default_factory=lambda: Semaphore(WAITING))
 
     @cached_property
     def feed(self) -> Feed:
         """What tells those who follow of what goes on."""
         return Feed(self.workspace.database)
+
+    @cached_property
+    def job_watch(self) -> JobWatch:
+        """What tells those who follow a job of it."""
+        return JobWatch(self.queue)
 
     @cached_property
     def measures(self) -> Measures:
@@ -56,6 +68,12 @@ class Rooms:
     def queue(self) -> Jobs:
         """The queue that long work goes to."""
         return Jobs(self.workspace)
+
+    async def end_streams(self) -> None:
+        """Let those end who follow what goes on, since they would go on following."""
+        await self.feed.close()
+        if "job_watch" in vars(self):
+            await self.job_watch.close()
 
 
 def known_parameters(request: Request) -> None:

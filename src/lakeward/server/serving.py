@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 
 import uvicorn
@@ -14,7 +14,6 @@ from lakeward.compute.scratch import Scratch
 from lakeward.errors import UsageError
 from lakeward.happenings import listen
 from lakeward.server.app import create_app
-from lakeward.server.feed import Feed
 from lakeward.server.perimeter import LOOPBACK
 from lakeward.server.rooms import Rooms
 from lakeward.wiring.sections import ServerSection
@@ -62,19 +61,18 @@ def serve(workspace: Workspace, settings: ServerSection, ready: Callable[[str], 
             app, log_config=None, access_log=False, timeout_graceful_shutdown=GRACE_SECONDS, server_header=False
         )
         ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-        _Server(config, app.state.rooms.feed).run([listener])
+        _Server(config, app.state.rooms.end_streams).run([listener])
 
 
 class _Server(uvicorn.Server):
     """Ends well when it is told to, where its base would then let the signal end the process."""
 
-    def __init__(self, config: uvicorn.Config, feed: Feed) -> None:
+    def __init__(self, config: uvicorn.Config, end_streams: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)
-        self._feed = feed
+        self._end_streams = end_streams
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Who follows what goes on would go on following.
-        await self._feed.close()
+        await self._end_streams()
         await super().shutdown(sockets)
         # Those that were broken off still close what they read from; the workspace is closed after that.
         if left := list(self.server_state.tasks):

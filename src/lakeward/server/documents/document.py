@@ -84,3 +84,9 @@ class Destructive(Explained):
                 next_step="dry_run says what it would do",
                 name=name,
             )
+
+
+class Waiting(Request):
+    """A request for what takes its time."""
+
+    wait: bool = Field(False, description="do it now, and answer when it is done; else it is queued as a job")

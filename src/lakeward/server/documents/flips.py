@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from lakeward.server.documents.document import Destructive, Document, Explained, Request, example
+from lakeward.server.documents.document import Destructive, Document, Explained, Request, Waiting, example
 
 STAGE: dict[str, Any] = {
     "name": "switch",
@@ -135,7 +135,7 @@ class FlipTo(Request):
     to: str | None = Field(None, description="postgres or iceberg; null: the one that does not serve")
 
 
-class FlipStart(Explained):
+class FlipStart(Explained, Waiting):
     """How far a flip goes, and how fast."""
 
     model_config = example(to="iceberg", until="mirror", dry_run=True)
@@ -158,6 +158,18 @@ class FlipBack(Explained):
     """How the arm that served before gets to serve again."""
 
     model_config = example(dry_run=True)
+
+
+class FlipVerify(Waiting):
+    """Whether the answer waits for it."""
+
+    model_config = example(wait=True)
+
+
+class FlipComplete(Destructive, Waiting):
+    """The end of a flip, and of its old rows."""
+
+    model_config = example(confirm="main.sales.orders")
 
 
 class FlipEnd(Destructive):

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from lakeward.server.documents.document import Document, Explained, example
+from lakeward.server.documents.document import Document, Explained, Waiting, example
 
 MOVE: dict[str, Any] = {
     "dataset": "main.sales.orders",
@@ -38,7 +38,7 @@ class MoveStatus(Document):
     namespaces: dict[str, dict[str, int]]
 
 
-class MoveUndo(Explained):
+class MoveUndo(Explained, Waiting):
     """Whose moves are taken back."""
 
     model_config = example(names=["main.sales"], dry_run=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import AwareDatetime, Field
 
-from lakeward.server.documents.document import Document, Request, example
+from lakeward.server.documents.document import Document, Request, Waiting, example
 
 COMPARISON: dict[str, Any] = {
     "id": 9,
@@ -65,7 +65,7 @@ class Verified(Document):
     recorded: str | None
 
 
-class Recheck(Request):
+class Recheck(Waiting):
     """Which mirrored datasets are compared anew."""
 
     model_config = example(datasets=["main.sales.orders"], older_than_seconds=604800)

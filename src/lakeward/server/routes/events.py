@@ -38,8 +38,8 @@ async def follow_events(
     """Follow what goes on, as server-sent events, each with a JSON object as its data.
 
     `ready`: from now on nothing is missed. `opened`, `version` and `aborted` tell what becomes of a transaction, `flip`
-    of a stage of a flip. `reset`: what was missed is not kept, and all has to be looked at again. The stream ends after
-    a quarter of an hour; come back with the header `Last-Event-ID`, as browsers do.
+    of a stage of a flip, `job` of a job. `reset`: what was missed is not kept, and all has to be looked at again. The
+    stream ends after a quarter of an hour; come back with the header `Last-Event-ID`, as browsers do.
     """
     place: Place = ()
     if dataset is not None:
@@ -51,5 +51,5 @@ async def _seen(feed: Feed, last: str | None, who: Principal, within: Place) -> 
     """Yield the events that somebody may see."""
     async with aclosing(feed.follow(last)) as following:
         async for event in following:
-            if event is None or event.id is None or (event.place[: len(within)] == within and who.sees(event.place)):
+            if event is None or event.id is None or (event.place[: len(within)] == within and event.seen_by(who)):
                 yield event

@@ -14,8 +14,6 @@ from lakeward.server.rules import needs
 
 router = noun("flags")
 
-SET = needs("flag.set", anywhere=True)
-
 
 @router.get("/flags", summary="List flags", dependencies=[needs("flag.read", anywhere=True)])
 def list_flags(
@@ -25,7 +23,7 @@ def list_flags(
     return FlagList(flags=[Flag.of(each) for each in rooms.workspace.flags.list(dataset)])
 
 
-@router.post("/flags/set", summary="Set a flag", dependencies=[SET])
+@router.post("/flags/set", summary="Set a flag", dependencies=[needs("flag.set", anywhere=True)])
 def set_flag(rooms: Here, wanted: FlagSet) -> FlagChanged | DryRun:
     """Set the mode of a writer, or what a reader prefers. Every process follows within seconds."""
     given = {wanted.kind: wanted.name, "mode" if wanted.kind == "writer" else "prefer": wanted.value}
@@ -34,7 +32,7 @@ def set_flag(rooms: Here, wanted: FlagSet) -> FlagChanged | DryRun:
     return FlagChanged(changed=rooms.workspace.flags.set(**given, dataset=wanted.dataset))
 
 
-@router.post("/flags/clear", summary="Take a flag back", dependencies=[SET])
+@router.post("/flags/clear", summary="Take a flag back", dependencies=[needs("flag.clear", anywhere=True)])
 def clear_flag(rooms: Here, wanted: FlagClear) -> FlagChanged | DryRun:
     """Take a flag back: the one for all datasets, or the default, is in force then."""
     given = {wanted.kind: wanted.name}

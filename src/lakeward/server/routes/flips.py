@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import Body
+from fastapi.responses import JSONResponse
 
 from lakeward.migration.flip import Flip as Flipping
 from lakeward.migration.flip_status import StageState, Step
-from lakeward.migration.options import Limits, Options
+from lakeward.migration.options import Options
 from lakeward.server.documents.document import DryRun
 from lakeward.server.documents.flips import (
     Flip,
     FlipBack,
     FlipCanary,
     FlipCheck,
+    FlipComplete,
     FlipEnd,
     FlipPage,
     FlipResync,
@@ -23,10 +26,13 @@ from lakeward.server.documents.flips import (
     FlipSwitch,
     FlipTo,
     FlipUndone,
+    FlipVerify,
     Resynced,
 )
+from lakeward.server.documents.jobs import Queued
 from lakeward.server.name_pages import After, Limit, names_after
-from lakeward.server.rooms import Here
+from lakeward.server.queueing import ACCEPTED, queued, waited
+from lakeward.server.rooms import Here, Rooms
 from lakeward.server.routing import Name, noun
 from lakeward.server.rules import needs
 
@@ -52,38 +58,60 @@ def show_flip(rooms: Here, name: Name) -> Flip:
 @router.post(f"{NAME}/check", summary="Check a flip", dependencies=[READ])
 def check_flip(rooms: Here, name: Name, wanted: Annotated[FlipTo, Body(default_factory=FlipTo)]) -> FlipCheck:
     """Say what a flip would do to the real values. Reads all rows of the newest version; changes nothing."""
-    return FlipCheck.of(rooms.workspace.comparisons.check(name, wanted.to))
+    with waited(rooms):
+        return FlipCheck.of(rooms.workspace.comparisons.check(name, wanted.to))
 
 
-@router.post(f"{NAME}/start", summary="Start a flip, or go on with it", dependencies=[RUN])
+@router.post(
+    f"{NAME}/start",
+    summary="Start a flip, or go on with it",
+    dependencies=[RUN],
+    response_model=FlipSteps | DryRun,
+    responses=ACCEPTED,
+)
 def start_flip(
     rooms: Here, name: Name, wanted: Annotated[FlipStart, Body(default_factory=FlipStart)]
-) -> FlipSteps | DryRun:
+) -> FlipSteps | DryRun | JSONResponse:
     """Run every stage that is not done, up to the switch. Readers and writers go on, and nothing is removed."""
-    options = Options(wanted.rows_per_second, wanted.max_lag)
     flip = rooms.workspace.flip(name)
+    given = {"rows_per_second": wanted.rows_per_second, "max_lag": wanted.max_lag}
+    options = Options(wanted.rows_per_second, wanted.max_lag)
     if wanted.dry_run:
         states = [state for state in flip.explain(wanted.to, options) if state.automatic]
         return DryRun(actions=[f"{state.name}: {action}" for state in states for action in state.actions])
-    return _steps(flip, flip.run(wanted.to, until=wanted.until, options=options))
+    if not wanted.wait:
+        return _queued(rooms, name, "run", to=wanted.to, until=wanted.until, **given)
+    with waited(rooms):
+        return _steps(flip, flip.run(wanted.to, until=wanted.until, options=options))
 
 
-@router.post(f"{NAME}/verify", summary="Verify a flip", dependencies=[RUN])
-def verify_flip(rooms: Here, name: Name) -> FlipSteps:
+@router.post(
+    f"{NAME}/verify", summary="Verify a flip", dependencies=[RUN], response_model=FlipSteps, responses=ACCEPTED
+)
+def verify_flip(
+    rooms: Here, name: Name, wanted: Annotated[FlipVerify, Body(default_factory=FlipVerify)]
+) -> FlipSteps | JSONResponse:
     """Compare all rows of both arms anew."""
+    if not wanted.wait:
+        return _queued(rooms, name, "stage", stage="verify")
     flip = rooms.workspace.flip(name)
-    return _steps(flip, [flip.stage("verify")])
+    with waited(rooms):
+        return _steps(flip, [flip.stage("verify")])
 
 
-@router.post(f"{NAME}/canary", summary="Watch both arms", dependencies=[RUN])
-def canary_flip(rooms: Here, name: Name, wanted: FlipCanary) -> FlipSteps:
-    """Read both arms for a while, and switch if they keep to the limits; if not, the old one serves.
+@router.post(
+    f"{NAME}/canary",
+    summary="Watch both arms",
+    dependencies=[RUN],
+    status_code=HTTPStatus.ACCEPTED,
+    response_model=Queued,
+)
+def canary_flip(rooms: Here, name: Name, wanted: FlipCanary) -> JSONResponse:
+    """Read both arms for a while, and switch if they keep to the limits; if not, the old one serves. It is a job.
 
     Cut short, it changes nothing, and goes on when it is asked for again.
     """
-    flip = rooms.workspace.flip(name)
-    limits = Limits(wanted.seconds, wanted.max_mismatch, wanted.max_latency_ratio, wanted.min_reads)
-    return _steps(flip, flip.canary(limits, promote=wanted.promote))
+    return _queued(rooms, name, "canary", **wanted.model_dump())
 
 
 @router.post(f"{NAME}/switch", summary="Switch a dataset", dependencies=[RUN])
@@ -117,20 +145,29 @@ def cancel_flip(
     flip = rooms.workspace.flip(name)
     if wanted.dry_run:
         return DryRun(actions=flip.explain_undo(cancel=True))
-    wanted.check(flip.status().dataset)
+    wanted.check(rooms.workspace.dataset(name).name)
     return _undone(flip, flip.cancel())
 
 
-@router.post(f"{NAME}/complete", summary="Complete a flip", dependencies=[RUN])
+@router.post(
+    f"{NAME}/complete",
+    summary="Complete a flip",
+    dependencies=[RUN],
+    response_model=FlipSteps | DryRun,
+    responses=ACCEPTED,
+)
 def complete_flip(
-    rooms: Here, name: Name, wanted: Annotated[FlipEnd, Body(default_factory=FlipEnd)]
-) -> FlipSteps | DryRun:
+    rooms: Here, name: Name, wanted: Annotated[FlipComplete, Body(default_factory=FlipComplete)]
+) -> FlipSteps | DryRun | JSONResponse:
     """End the mirroring, and remove the old rows, after all are compared once more. `confirm` names the dataset."""
     flip = rooms.workspace.flip(name)
     if wanted.dry_run:
         return DryRun(actions=list(_state(flip, "complete", Options()).actions))
-    wanted.check(flip.status().dataset)
-    return _steps(flip, [flip.complete(Options(confirmed=wanted.confirm))])
+    wanted.check(rooms.workspace.dataset(name).name)
+    if not wanted.wait:
+        return _queued(rooms, name, "complete", confirm=wanted.confirm)
+    with waited(rooms):
+        return _steps(flip, [flip.complete(Options(confirmed=wanted.confirm))])
 
 
 @router.post(f"{NAME}/resync", summary="Make a copy anew", dependencies=[RUN])
@@ -142,8 +179,13 @@ def resync_flip(
     if wanted.dry_run:
         return DryRun(actions=comparisons.explain_resync(dataset))
     wanted.check(dataset)
-    done = comparisons.resync(dataset, options=Options(rows_per_second=wanted.rows_per_second))
+    with waited(rooms):
+        done = comparisons.resync(dataset, options=Options(rows_per_second=wanted.rows_per_second))
     return Resynced.plain(dataset=dataset, **done)
+
+
+def _queued(rooms: Rooms, name: str, do: str, **options: object) -> JSONResponse:
+    return queued(rooms, "flip", {"dataset": rooms.workspace.dataset(name).name, "do": do, **options})
 
 
 def _state(flip: Flipping, stage: str, options: Options) -> StageState:

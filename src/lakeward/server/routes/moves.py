@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import Body, Query
+from fastapi.responses import JSONResponse
 
 from lakeward.errors import UsageError
 from lakeward.migration.moves.sweep import OUTCOMES, Outcome
 from lakeward.server.documents.document import DryRun
 from lakeward.server.documents.moves import MoveApply, Moved, MovePlan, MoveStatus, MoveUndo
+from lakeward.server.queueing import ACCEPTED, queued, waited
 from lakeward.server.rooms import Here
 from lakeward.server.routing import noun
 from lakeward.server.rules import needs
@@ -40,26 +42,40 @@ def plan_moves(
     return MovePlan.of(rooms.workspace.moves.plan(*(name or ()), limit=limit))
 
 
-@router.post("/moves/apply", summary="Move tables", dependencies=[RUN])
-def apply_moves(rooms: Here, wanted: Annotated[MoveApply, Body(default_factory=MoveApply)]) -> Moved | DryRun:
+@router.post(
+    "/moves/apply", summary="Move tables", dependencies=[RUN], response_model=Moved | DryRun, responses=ACCEPTED
+)
+def apply_moves(
+    rooms: Here, wanted: Annotated[MoveApply, Body(default_factory=MoveApply)]
+) -> Moved | DryRun | JSONResponse:
     """Move tables where they belong, one after the other. One that fails is told, and the next one is moved."""
     moves, names = rooms.workspace.moves, _names(wanted)
     if wanted.dry_run:
         found = moves.plan(*names, limit=wanted.limit)
         warnings = [f"{each.dataset}: {each.reason}" for each in found.refused]
         return DryRun(actions=[each.explain() for each in found.moves], warnings=warnings)
-    return _moved(moves.apply(*names, limit=wanted.limit))
+    if not wanted.wait:
+        return queued(rooms, "move", {"names": names, "limit": wanted.limit})
+    with waited(rooms):
+        return _moved(moves.apply(*names, limit=wanted.limit))
 
 
-@router.post("/moves/undo", summary="Take moves back", dependencies=[RUN])
-def undo_moves(rooms: Here, wanted: Annotated[MoveUndo, Body(default_factory=MoveUndo)]) -> Moved | DryRun:
+@router.post(
+    "/moves/undo", summary="Take moves back", dependencies=[RUN], response_model=Moved | DryRun, responses=ACCEPTED
+)
+def undo_moves(
+    rooms: Here, wanted: Annotated[MoveUndo, Body(default_factory=MoveUndo)]
+) -> Moved | DryRun | JSONResponse:
     """Take the newest move of each table back. Whatever was written since goes with the table."""
     moves, names = rooms.workspace.moves, _names(wanted)
     if wanted.dry_run:
         back, refused = moves.plan_undo(*names)
         warnings = [f"{each.dataset}: {each.reason}" for each in refused]
         return DryRun(actions=[each.explain() for each in back], warnings=warnings)
-    return _moved(moves.undo(*names))
+    if not wanted.wait:
+        return queued(rooms, "move", {"names": names, "undo": True})
+    with waited(rooms):
+        return _moved(moves.undo(*names))
 
 
 def _names(wanted: MoveUndo) -> list[str]:

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import Body, Query, Response
+from fastapi.responses import JSONResponse
 
 from lakeward.server.documents.parity import (
     Comparison,
@@ -18,13 +19,14 @@ from lakeward.server.documents.parity import (
     Verified,
 )
 from lakeward.server.number_pages import Before, Limit, cut
+from lakeward.server.queueing import ACCEPTED, queued, waited
 from lakeward.server.rooms import Here
 from lakeward.server.routing import NAME, Name, noun
 from lakeward.server.rules import needs
 
 router = noun("parity")
 
-READ, RUN = needs("flip.read", of="name"), needs("flip.run", of="name")
+READ = needs("flip.read", of="name")
 
 
 @router.get(f"{NAME}/comparisons", summary="List comparisons", dependencies=[READ])
@@ -42,10 +44,11 @@ def list_comparisons(
     return ComparisonPage(dataset=dataset, comparisons=[Comparison.of(each) for each in shown], next=following)
 
 
-@router.post(f"{NAME}/verify", summary="Compare all rows", dependencies=[needs("dataset.read", of="name")])
+@router.post(f"{NAME}/verify", summary="Compare all rows", dependencies=[needs("parity.check", of="name")])
 def verify(rooms: Here, name: Name) -> Verified:
     """Compare all rows on every arm that holds the newest version. Arms that differ are a problem (409)."""
-    return Verified.of(rooms.workspace.comparisons.verify(name))
+    with waited(rooms):
+        return Verified.of(rooms.workspace.comparisons.verify(name))
 
 
 @router.get(f"{NAME}/accepted", summary="List accepted differences", dependencies=[READ])
@@ -55,7 +58,7 @@ def list_rules(rooms: Here, name: Name) -> RuleList:
     return RuleList(dataset=rooms.workspace.dataset(name).name, rules=[Rule.of(each) for each in rules])
 
 
-@router.post(f"{NAME}/accepted", summary="Accept differences", dependencies=[RUN])
+@router.post(f"{NAME}/accepted", summary="Accept differences", dependencies=[needs("parity.ignore", of="name")])
 def accept(rooms: Here, name: Name, wanted: NewRule) -> Rule:
     """Accept differences in a column until a moment. Rows that are missing on an arm are never accepted."""
     return Rule.of(
@@ -68,7 +71,7 @@ def accept(rooms: Here, name: Name, wanted: NewRule) -> Rule:
 @router.delete(
     f"{NAME}/accepted",
     summary="Let differences count again",
-    dependencies=[RUN],
+    dependencies=[needs("parity.count", of="name")],
     status_code=HTTPStatus.NO_CONTENT,
     response_class=Response,
 )
@@ -77,8 +80,18 @@ def count_again(rooms: Here, name: Name, column: Annotated[str, Query(descriptio
     rooms.workspace.comparisons.count_again(name, column)
 
 
-@router.post("/parity/recheck", summary="Compare mirrored datasets", dependencies=[needs("flip.run", anywhere=True)])
-def recheck(rooms: Here, wanted: Annotated[Recheck, Body(default_factory=Recheck)]) -> Rechecked:
+@router.post(
+    "/parity/recheck",
+    summary="Compare mirrored datasets",
+    dependencies=[needs("parity.check", anywhere=True)],
+    response_model=Rechecked,
+    responses=ACCEPTED,
+)
+def recheck(rooms: Here, wanted: Annotated[Recheck, Body(default_factory=Recheck)]) -> Rechecked | JSONResponse:
     """Compare all rows of mirrored datasets anew, one after the other. What is found is kept."""
-    found = rooms.workspace.comparisons.recheck(*wanted.datasets, older_than=wanted.older_than_seconds)
+    if not wanted.wait:
+        given = {"datasets": wanted.datasets, "older_than": wanted.older_than_seconds}
+        return queued(rooms, "recheck", given)
+    with waited(rooms):
+        found = rooms.workspace.comparisons.recheck(*wanted.datasets, older_than=wanted.older_than_seconds)
     return Rechecked.plain(datasets=[each.to_json() for each in found])
