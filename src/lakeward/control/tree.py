@@ -114,6 +114,11 @@ class Tree:
         rows = self._database.fetch(QUERIES["find_dataset"], self._looked_up(name))
         return _record(rows[0]) if rows and _seen(rows[0]) else None
 
+    def arm_of(self, name: str) -> str | None:
+        """Return the arm that serves the live dataset of that full name; None: there is none."""
+        record = self.find(name)
+        return record.arm if record is not None else None
+
     def find_each(self, names: Sequence[str]) -> dict[str, DatasetRecord]:
         """Return those datasets of such names that there are, by the name that was given; see `find`."""
         asked = list(dict.fromkeys(names))

@@ -4,8 +4,8 @@ removed or unchanged, and why.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 ADDED, CHANGED, INDIRECT, REMOVED, UNCHANGED = "added", "changed", "indirect", "removed", "unchanged"
 _GROUPS = {
@@ -96,6 +96,18 @@ class Plan:
     def destructive(self) -> tuple[OutputPlan, ...]:
         """The outputs of which something is lost."""
         return tuple(each for pipeline in self.pipelines for each in pipeline.outputs if each.destructive is not None)
+
+    def with_arms(self, arm_of: Callable[[str], str | None]) -> Plan:
+        """Return the plan with the arm of every dataset: a removed pipeline may have named none.
+
+        Args:
+            arm_of: says on which arm a dataset is; None: there is none of that name.
+        """
+
+        def told(output: OutputPlan) -> OutputPlan:
+            return output if output.arm else replace(output, arm=arm_of(output.dataset) or "no arm")
+
+        return Plan(tuple(replace(each, outputs=tuple(map(told, each.outputs))) for each in self.pipelines))
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
 from lakeward.control.audit import audit, by
 from lakeward.control.db import Database, Queries
-from lakeward.errors import SpecError
+from lakeward.errors import SpecError, UnknownObject
 from lakeward.pipelines.fingerprint import fingerprint
 from lakeward.pipelines.spec import Pipeline
 
@@ -78,3 +79,36 @@ def _pipeline(name: str, spec: str) -> Pipeline | None:
         return Pipeline.from_json(json.loads(spec), f"pipeline {name} as applied")
     except SpecError:
         return None
+
+
+def applied_one(applied: Mapping[str, Applied], name: str) -> Applied:
+    """Return the applied pipeline of a name.
+
+    Raises:
+        UnknownObject: there is none.
+    """
+    if name not in applied:
+        near = difflib.get_close_matches(name, applied, n=1)
+        raise UnknownObject(
+            f"pipeline {name!r} is not applied; applied are {', '.join(applied) or 'none'}",
+            next_step=f"did you mean {near[0]}? If it is new: lakeward apply" if near else "lakeward apply",
+            pipeline=name,
+        )
+    return applied[name]
+
+
+def readable_one(applied: Mapping[str, Applied], name: str) -> Pipeline:
+    """Return the pipeline of a name, to be built.
+
+    Raises:
+        UnknownObject: none of that name is applied.
+        SpecError: another version of Lakeward stored it.
+    """
+    pipeline = applied_one(applied, name).pipeline
+    if pipeline is None:
+        raise SpecError(
+            f"pipeline {name!r} was stored by another version of Lakeward and can't be read",
+            next_step="lakeward apply, from the project folder that has it",
+            pipeline=name,
+        )
+    return pipeline

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -18,7 +17,7 @@ from lakeward.control.ledger import Ledger
 from lakeward.control.routes import ARMS_OF
 from lakeward.control.source_windows import SourceWindows
 from lakeward.control.tree import Tree
-from lakeward.errors import SpecError, UnknownObject, UsageError
+from lakeward.errors import UnknownObject, UsageError
 from lakeward.pipelines.build import WRITER, Builder
 from lakeward.pipelines.datasets import datasets_of
 from lakeward.pipelines.forecast import LedgerForecast
@@ -32,7 +31,7 @@ from lakeward.pipelines.plan import ADDED, CHANGED, REMOVED, Plan
 from lakeward.pipelines.planner import make_plan
 from lakeward.pipelines.progress import Progress, SharedProgress
 from lakeward.pipelines.project import Project, load_project
-from lakeward.pipelines.registry import Applied, Registry
+from lakeward.pipelines.registry import Applied, Registry, applied_one, readable_one
 from lakeward.pipelines.schedule import Builds, Schedule
 from lakeward.pipelines.selection import select_pipelines
 from lakeward.pipelines.spec import OutputSpec, Pipeline
@@ -124,10 +123,30 @@ class Pipelines:
         arm, _ = ARMS_OF[self._storage.flags.mode_of_new(WRITER)]
         return make_plan(project, applied, self._tree, self.engine, self.models, forecast, arm)
 
-    def apply(self, project: Project, actor: str = "api") -> Plan:
+    def found(self, name: str) -> Applied:
+        """Return the applied pipeline of that name; raises UnknownObject if there is none."""
+        require("pipeline.read")
+        return applied_one(self.registry.applied(), name)
+
+    def remove(self, name: str, actor: str = "api") -> None:
+        """Take an applied pipeline away. Its datasets stay.
+
+        Raises:
+            UnknownObject: there is none of that name.
+        """
+        self.registry.change((), [self.found(name).name], actor=actor)
+
+    def apply(
+        self, project: Project, actor: str = "api", expected: Callable[[Plan], None] = lambda _plan: None
+    ) -> Plan:
         """Store the project's pipelines, and remove those that it no longer has; their datasets stay.
 
         Returns what was changed. Nothing is built, and nothing happens if nothing is pending.
+
+        Args:
+            project: with all of its pipelines.
+            actor: who does it, for the audit log.
+            expected: is told the plan before anything is stored, and raises if it is not the one that is meant.
 
         Raises:
             Forbidden: whoever acts may not do it, or it has Python code, which runs as this process, and they may not
@@ -136,6 +155,7 @@ class Pipelines:
         """
         require("pipeline.apply")
         plan = self.plan(project)
+        expected(plan)
         change = {pipeline.name: pipeline.change for pipeline in plan.pipelines}
         store = [pipeline for pipeline in project.pipelines if change[pipeline.name] in (ADDED, CHANGED)]
         remove = [name for name, what in change.items() if what == REMOVED]
@@ -365,7 +385,7 @@ class Pipelines:
         if not applied:
             raise UnknownObject("no pipeline is applied", next_step="lakeward apply")
         for name in applied if names is None else names:
-            _readable(applied, name)
+            readable_one(applied, name)
         return set(applied if names is None else names)
 
 
@@ -375,21 +395,3 @@ def _checked(jobs: int) -> int:
             f"{jobs} jobs are asked for; there can be 1 to {MOST_JOBS}", safe="nothing was built", jobs=jobs
         )
     return jobs
-
-
-def _readable(applied: Mapping[str, Applied], name: str) -> Pipeline:
-    if name not in applied:
-        near = difflib.get_close_matches(name, applied, n=1)
-        raise UnknownObject(
-            f"pipeline {name!r} is not applied; applied are {', '.join(applied)}",
-            next_step=f"did you mean {near[0]}? If it is new: lakeward apply" if near else "lakeward apply",
-            pipeline=name,
-        )
-    pipeline = applied[name].pipeline
-    if pipeline is None:
-        raise SpecError(
-            f"pipeline {name!r} was stored by another version of Lakeward and can't be read",
-            next_step="lakeward apply, from the project folder that has it",
-            pipeline=name,
-        )
-    return pipeline

@@ -22,7 +22,7 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 FOR_PROGRAMS = ("/api/", "/lakehouse/", "/healthz", "/readyz", "/metrics")
 """How paths begin that are no pages."""
 
-ROWS = ("/rows", "/ingest")
+ROWS = ("/rows", "/ingest", "/pipelines/plan", "/pipelines/apply", "/models")
 """How paths end to which rows are sent."""
 
 DOCUMENT_LIMIT = 1 << 20

@@ -202,6 +202,9 @@ class ServerSection(Section):
     port: int = Field(8321, ge=0, le=65535, description="its port; 0: a free one")
     page_rows: int = Field(1000, ge=1, le=100_000, description="how many rows a page has at most")
     body_limit_bytes: int = Field(1 << 30, gt=0, description="how many bytes a request may bring")
+    allow_code: bool = Field(
+        False, description="take Python in projects over HTTP, from those who may `code.run`: it runs as the server"
+    )
     streams: int = Field(100, ge=1, description="how many streams of rows may be open at a time")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from lakeward.cli.command import DryRunOption, command
-from lakeward.cli.commands.plan import ProjectOption, project_option, with_arms
+from lakeward.cli.commands.plan import ProjectOption, project_option
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
 
@@ -39,7 +39,7 @@ def apply(session: Session, project: ProjectOption = Path("."), dry_run: DryRunO
         session.show_actions(actions, lakeward("apply", *project_option(project)))
         return
     with session.workspace(make=True) as workspace:
-        made = with_arms(workspace.apply(project), workspace)
+        made = workspace.apply(project).with_arms(workspace.tree.arm_of)
     changed = [pipeline for pipeline in made.pipelines if pipeline.change in _VERBS]
     building = any(pipeline.change != "removed" for pipeline in changed)
     lines = [*made.lines(), f"applied: {_summary(made.pipelines)}"]

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lakeward.cli.command import command
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session
-
-if TYPE_CHECKING:
-    from lakeward.pipelines.plan import OutputPlan, Plan
-    from lakeward.wiring.workspace import Workspace
 
 ProjectOption = Annotated[
     Path, typer.Option("--project", metavar="DIR", help="The project folder, or one inside it.", show_default=False)
@@ -31,21 +26,6 @@ def project_option(project: Path) -> list[str]:
     return [] if project == Path() else ["--project", str(project)]
 
 
-def with_arms(made: Plan, workspace: Workspace) -> Plan:
-    """Return the plan with the arm of every dataset: a removed pipeline may have named none."""
-
-    def told(output: OutputPlan) -> OutputPlan:
-        known = None if output.arm else workspace.tree.find(output.dataset)
-        return output if output.arm else replace(output, arm=known.arm if known is not None else "no arm")
-
-    return replace(
-        made,
-        pipelines=tuple(
-            replace(each, outputs=tuple(told(output) for output in each.outputs)) for each in made.pipelines
-        ),
-    )
-
-
 def plan(session: Session, project: ProjectOption = Path(".")) -> None:
     """Show what `apply` would change, and what builds do then. Exit code 3 if something would change.
 
@@ -54,7 +34,7 @@ def plan(session: Session, project: ProjectOption = Path(".")) -> None:
     """
     session.project = project
     with session.workspace() as workspace:
-        made = with_arms(workspace.plan(project), workspace)
+        made = workspace.plan(project).with_arms(workspace.tree.arm_of)
     lines = [*made.lines()] or ["the project has no pipelines"]
     if not made.pending:
         lines.append("nothing to apply")
