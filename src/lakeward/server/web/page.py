@@ -56,6 +56,8 @@ class Pages:
             "navigation": shown(self._places),
             "who": principal().name,
             "may": may,
+            # What stands around the part, and has to change with it, is sent along with it.
+            "partial": block is not None,
             "said": [said] if said else [],
             **values,
         }

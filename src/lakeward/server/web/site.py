@@ -11,6 +11,7 @@ from fastapi import FastAPI
 
 from lakeward.server.web import errors, pages
 from lakeward.server.web.headers import SecurityHeaders
+from lakeward.server.web.navigation import Place
 from lakeward.server.web.page import Pages
 from lakeward.server.web.static_files import StaticFiles, static_router
 
@@ -19,12 +20,17 @@ def add_pages(app: FastAPI) -> None:
     """Add all pages, their files, and what answers for their errors. Called once problem documents are registered."""
     modules = list(_modules())
     files = StaticFiles()
-    app.state.pages = Pages([each.PLACE for each in modules if hasattr(each, "PLACE")], files)
+    app.state.pages = Pages(all_places(), files)
     app.include_router(static_router(files), include_in_schema=False)
     for each in modules:
         app.include_router(each.router, include_in_schema=False)
     errors.register(app)
     app.add_middleware(SecurityHeaders)
+
+
+def all_places() -> list[Place]:
+    """Return where the pages stand that are in the navigation."""
+    return [each.PLACE for each in _modules() if hasattr(each, "PLACE")]
 
 
 def _modules() -> Iterator[ModuleType]:
