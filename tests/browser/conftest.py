@@ -103,6 +103,10 @@ class Seen:
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
+    def forgive(self, text: str) -> None:
+        """Leave out complaints of a text: that an answer had a status of 4xx is told by the console, too."""
+        self.complaints = [each for each in self.complaints if text not in each]
+
 
 @pytest.fixture
 def look(browser: Browser, url: str) -> Iterator[Callable[..., Seen]]:

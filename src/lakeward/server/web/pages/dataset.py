@@ -59,6 +59,9 @@ def dataset(
     try:
         values = shown.values(rooms.workspace, found, asked, str(request.base_url).rstrip("/"))
     except LakewardError as error:
+        if shown.part is not None and request.headers.get("hx-target") == shown.part:
+            # The rows that are shown stay, and the message has its place above.
+            raise
         # What was asked for stays in its fields, to be mended.
         values, problem, status = {}, Said.of(error), status_of(error)
     return page(
