@@ -11,6 +11,7 @@ import flip
 import iceberg_replace
 import merge
 import models
+import pages
 import parallel
 import pipelines
 import postgres_rows
@@ -36,6 +37,7 @@ BENCHMARKS = (
     flip,
     models,
     moves,
+    pages,
     pipelines,
     parallel,
     server,

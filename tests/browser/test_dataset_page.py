@@ -40,7 +40,7 @@ def test_rows_by_pages_and_by_a_filter(look: Look, orders: lakeward.Dataset) -> 
     expect(page.locator("#said .message.error")).to_be_visible()
     expect(rows).to_have_count(3)
     expect(page.get_by_label("Only rows where")).to_have_value("no such column = 1")
-    seen.forgive("Failed to load resource")
+    seen.refused()
 
 
 def test_time_travel_and_what_changed(look: Look, orders: lakeward.Dataset) -> None:

@@ -73,4 +73,4 @@ def test_what_can_not_be_stored_stays_in_its_cell(look: Look, seen_workspace: la
     page.get_by_role("button", name="Review changes").click()
     expect(page.locator(".message.error")).to_contain_text("rate='3.00'")
     assert rates.version == 2
-    seen.forgive("Failed to load resource")
+    seen.refused()

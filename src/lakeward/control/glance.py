@@ -33,6 +33,7 @@ class Glance:
 
     Args:
         id: its number.
+        name: in full.
         path, slugs: its name by levels, and the places that access goes by.
         version, row_count: of its head.
         mode, arm, mirror: its route.
@@ -48,6 +49,7 @@ class Glance:
     """
 
     id: int
+    name: str
     path: tuple[str, str, str]
     slugs: tuple[str, str, str]
     version: int
@@ -65,11 +67,6 @@ class Glance:
     missed: int | None
     writing_since: datetime | None
     flipping_to: str | None
-
-    @property
-    def name(self) -> str:
-        """The full name."""
-        return full_name(self.path)
 
 
 class Glances:
@@ -105,6 +102,7 @@ def _glance(row: sqlalchemy.RowMapping, names: Mapping[int, str]) -> Glance:
     }
     return Glance(
         row["id"],
+        names[row["id"]],
         (row["catalog"], row["schema"], row["name"]),
         (row["catalog_slug"], row["schema_slug"], row["slug"]),
         row["head_version"],

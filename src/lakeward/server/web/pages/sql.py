@@ -99,5 +99,5 @@ def _page(
         most=MOST,
         problem=Said.of(problem) if problem is not None else None,
         limits=rooms.workspace.settings.values.sql,
-        datasets=[each.record for each in rooms.workspace.datasets()[:SHOWN_DATASETS]] if whole else [],
+        datasets=rooms.workspace.tree.datasets()[:SHOWN_DATASETS] if whole else [],
     )
