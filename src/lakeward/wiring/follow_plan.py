@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lakeward.control.follows import FollowedRelation, FollowedSource
 from lakeward.control.sources import Feed, SourceRecord
 from lakeward.control.tree import Tree
-from lakeward.errors import SchemaError, UsageError
+from lakeward.errors import ColumnMismatch, SchemaError, UsageError
 from lakeward.sources.change_log import FollowedTable
 from lakeward.sources.connector import Position, SourceTable
 from lakeward.types.schema import name_key
@@ -163,7 +163,15 @@ class FollowPlanning:
             )
         feed = feed_of(existing.id) if existing is not None else None
         seen = _with_log_columns(table) if self.mode.log else table
-        plan = plan_table(self._tree, asked, self.mode, seen, name, feed, made_as)
+        try:
+            plan = plan_table(self._tree, asked, self.mode, seen, name, feed, made_as)
+        except ColumnMismatch as error:
+            if not known or existing is None or error.fields["missing"]:
+                raise
+            # Columns were added. Up to there, the log is that of the table as it was, and says where that ends.
+            table = replace(table, columns=tuple(each for each in table.columns if each.name in existing.schema.names))
+            seen = _with_log_columns(table) if self.mode.log else table
+            plan = plan_table(self._tree, asked, self.mode, seen, name, feed, made_as)
         return TableFollow(plan, table, known)
 
     def _gone(self, names: Sequence[str]) -> SchemaError:

@@ -17,7 +17,7 @@ from pathlib import Path
 from lakeward.control.follows import FollowTables
 from lakeward.control.sources import SourceTables
 from lakeward.control.tree import DatasetRecord, Tree
-from lakeward.errors import LakewardError, SchemaError, SourceError, UsageError, ValueRefused
+from lakeward.errors import ConflictError, LakewardError, SchemaError, SourceError, UsageError, ValueRefused
 from lakeward.happenings import happening
 from lakeward.sources.change_log import ChangeLog, Changes
 from lakeward.sources.connector import Position
@@ -244,7 +244,14 @@ class FollowWorker:
         if not new:
             return
         copy = FirstCopy(self._rooms.storage, self._log, self._held, self._progress)
-        built = copy.run(new, self._plan.mode.writer)
+        try:
+            built = copy.run(new, self._plan.mode.writer)
+        except ConflictError:
+            there = {each.relation: each for each in self._rooms.follows.tables(self.done.source)}
+            if any(there[each.table.full_name].position is None for each, _ in new if each.table.full_name in there):
+                raise
+            # Another process has copied them, and the log says that it follows them.
+            return
         rows = sum(each.rows_in for each in built.transactions)
         self.done.copied += rows
         names = ", ".join(each.table.full_name for each, _ in new)

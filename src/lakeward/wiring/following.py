@@ -14,7 +14,7 @@ from lakeward.compute.scratch import Scratch
 from lakeward.control.follows import FollowedRelation, FollowedSource
 from lakeward.control.idempotency import IdempotencyKeys
 from lakeward.control.sources import SourceRecord
-from lakeward.errors import ConflictError, LakewardError, UnknownObject, UsageError
+from lakeward.errors import ConflictError, LakewardError, NameTaken, UnknownObject, UsageError
 from lakeward.sources.allowed import Allowed
 from lakeward.sources.change_log import ChangeLog, LogState
 from lakeward.sources.known_change_logs import change_log_of
@@ -48,6 +48,25 @@ class FollowState:
     log: LogState | None
     trouble: str | None
     limit_bytes: int
+
+    @property
+    def line(self) -> str:
+        """What is said of it where datasets are looked at."""
+        what = f"source {self.followed.source}: {len(self.tables)} followed"
+        if self.log is None or self.warning is not None:
+            return f"{what}; {self.warning or 'its log was not begun'}"
+        reads = "somebody follows" if self.log.active else "nobody follows now"
+        return f"{what}; {reads}, and it keeps {self.log.lag_bytes:,} bytes of its log"
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `lakeward status --output json` prints it."""
+        return {
+            "source": self.followed.source,
+            "datasets": list(self.datasets),
+            "lag_bytes": None if self.log is None else self.log.lag_bytes,
+            "active": self.log is not None and self.log.active,
+            "warning": self.warning,
+        }
 
     @property
     def warning(self) -> str | None:
@@ -138,11 +157,8 @@ class FollowedSources(SyncedSources):
             SchemaError, ValueRefused, Diverged: a person is needed. What was before is here, and nothing is lost.
             What `plan_follow` raises.
         """
-        plan = self.plan_follow(request)
         source = self.find(request.source)
-        datasets = {
-            each.table.full_name: each.plan.declaration.carry_out(self._tree, actor()).id for each in plan.tables
-        }
+        plan, datasets = self._carried_out(request)
         new = {each.table.full_name: datasets[each.table.full_name] for each in plan.tables if not each.known}
         if new:
             self._follows.begin(source.name, _label(source.name), plan.mode.name, new, actor())
@@ -152,6 +168,21 @@ class FollowedSources(SyncedSources):
                 self._rooms, source.name, plan, change_log, scratch.path, stop or threading.Event(), say, progress
             )
             return worker.run(once)
+
+    def _carried_out(self, request: FollowRequest) -> tuple[FollowPlan, dict[str, int]]:
+        """Return the plan, and the dataset of each table, made if it is missing."""
+        for last in (False, True):
+            plan = self.plan_follow(request)
+            try:
+                return plan, {
+                    each.table.full_name: each.plan.declaration.carry_out(self._tree, actor()).id
+                    for each in plan.tables
+                }
+            except NameTaken:
+                # Somebody else begins to follow it in this moment, and has made it.
+                if last:
+                    raise
+        raise AssertionError("the last one returns or raises")
 
     def followed(self) -> list[FollowState]:
         """Return how each followed source stands, by asking it."""

@@ -60,6 +60,7 @@ def status(
         unfinished = workspace.recoverable()
         place = workspace.database.display_url
         counters = workspace.metrics(days=COUNTED_DAYS)
+        followed = workspace.sources.followed()
     diverged = [each.name for each in datasets if each.status == "diverged"]
     document = {
         "database": place,
@@ -67,6 +68,7 @@ def status(
         "open_transactions": [each.to_json() for each in unfinished if each.status == "open"],
         "unpublished": [each.to_json() for each in unfinished if each.status != "open"],
         "diverged": diverged,
+        "followed": [each.to_json() for each in followed],
         "counters": {"days": COUNTED_DAYS, "values": counters},
     }
     rows = [
@@ -88,6 +90,7 @@ def status(
         why = f": {lag.error}" if lag.error else ""
         missed = f"{lag.versions:,} versions, {lag.rows:,} rows"
         lines.append(f"{lag.dataset}: the {lag.arm} arm, its mirror, is behind by {missed}{why}")
+    lines += [each.line for each in followed]
     if troubles := _troubles(counters):
         lines.append(f"in the last {COUNTED_DAYS} days: {', '.join(troubles)}")
     steps = ["lakeward dataset import NAME FILE"] if not datasets else []
@@ -97,6 +100,8 @@ def status(
         steps.append(lakeward("maintain", *(lag.dataset for lag in behind)))
     if away:
         steps.append("lakeward move plan")
+    if any(each.warning is not None for each in followed):
+        steps.append("lakeward source logs")
     for name in diverged:
         steps += [lakeward("ledger", way, name, "--dry-run") for way in ("adopt", "restore")]
     session.show(document, lines, steps)

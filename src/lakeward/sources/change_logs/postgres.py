@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, ClassVar
 
+import psycopg
 import psycopg2
 from pydantic import BaseModel
 
@@ -79,7 +80,7 @@ class PostgresChangeLog(ChangeLog):
         A slot begins when every transaction that ran when it was asked for has ended. So a transaction that wrote to a
         table before the table was published is in the snapshot as a whole, and every later one in the log as a whole.
         """
-        with ExitStack() as held:
+        with self._alone(), ExitStack() as held:
             with self._errors.named():
                 server = self._publication.check_server()
                 missing = [name for name, there in self._publication.check_tables(tables).items() if not there]
@@ -164,6 +165,35 @@ class PostgresChangeLog(ChangeLog):
         """Close the stream, and what the catalog was asked through."""
         self._end_stream()
         self._source.close()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Refuse to begin while another process does: the second would take the slot of the first for a lost one.
+
+        Raises:
+            SourceError: one does.
+        """
+        with self._errors.named():
+            connection = psycopg.connect(self._database.libpq_url, autocommit=True)
+        try:
+            with self._errors.named():
+                [(alone,)] = connection.execute(QUERIES.for_driver("begins"), {"name": self._slot}).fetchall()
+            if not alone:
+                raise self._errors.said(
+                    f"another process begins the log {self._slot} now, and copies tables",
+                    "let one process follow it; or repeat when the copy is done",
+                )
+            yield
+        finally:
+            connection.close()
+
+    def _reader(self) -> str | None:
+        """Say who reads the slot; None: it can't be seen."""
+        with self._errors.named():
+            for row in self._database.fetch(QUERIES["reader"], {"name": self._slot}):
+                where = f" at {row.address}" if row.address else ""
+                return f"{row.name}{where}, since {row.since:%Y-%m-%d %H:%M:%S}"
+        return None
 
     def _slot_state(self) -> Any:
         """Return the slot as the catalog has it; None: there is none."""
@@ -265,7 +295,7 @@ class PostgresChangeLog(ChangeLog):
             self._stream = SlotStream(self._database.libpq_url, self._slot, self._slot)
         except psycopg2.Error as error:
             if error.pgcode == _IN_USE:
-                text = f"somebody else reads the log {self._slot}: {str(error).strip()}"
+                text = f"somebody else reads the log {self._slot}: {self._reader() or str(error).strip()}"
                 raise self._errors.said(
                     text, "let one process follow it; a reader that died is given up soon"
                 ) from None

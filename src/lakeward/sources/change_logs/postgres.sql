@@ -9,5 +9,15 @@ FROM pg_catalog.pg_replication_slots s,
                   ELSE pg_catalog.pg_current_wal_lsn() END AS place) AS now
 WHERE s.slot_name = :name AND s.database = pg_catalog.current_database();
 
+-- name: reader
+-- Who reads a slot; a user sees those of its own sessions.
+SELECT r.application_name AS name, CAST(r.client_addr AS text) AS address, r.backend_start AS since
+FROM pg_catalog.pg_replication_slots s JOIN pg_catalog.pg_stat_replication r ON r.pid = s.active_pid
+WHERE s.slot_name = :name;
+
+-- name: begins
+-- Whether nobody else begins this log now, until the session ends.
+SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended(:name, 0)) AS alone;
+
 -- name: drop_slot
 SELECT pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots WHERE slot_name = :name;

@@ -24,7 +24,12 @@ MINIMUM_SERVER = 140_000
 """PostgreSQL 14, as `server_version_num` counts."""
 _GENERATED_SINCE = 180_000
 _ADDS_SAFELY = {14: 140_018, 15: 150_013, 16: 160_009, 17: 170_005}
-"""Where a table that joins a publication while others write loses nothing, by major version; all later ones are."""
+"""Where a table that joins a publication while others write loses nothing, by major version; all later ones are.
+
+Before PostgreSQL's commit 4909b38af0, of April 2025, a transaction that wrote to the table when it was added, and went
+on afterwards, was decoded as if the table had never been added. These are the minor releases of May 2025, the first
+with it. Those of August 2025 also bound the memory that it takes; until then decoding can fail by it, losing nothing.
+"""
 
 _ROOT = sql.SQL("publish_via_partition_root = true")
 _GENERATED = sql.SQL("publish_via_partition_root = true, publish_generated_columns = stored")

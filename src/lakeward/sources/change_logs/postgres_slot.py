@@ -7,7 +7,9 @@ It never reads: the messages wait in the server, and memory does not grow.
 
 from __future__ import annotations
 
+import os
 import select
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -30,7 +32,8 @@ _NETWORK = {
     "keepalives_interval": "10",
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",
-    "application_name": "lakeward",
+    # By which a second reader is told who the first one is; PostgreSQL keeps 63 bytes.
+    "application_name": f"lakeward, process {os.getpid()} of {socket.gethostname()}"[:63],
 }
 _CREATE = sql.SQL("CREATE_REPLICATION_SLOT {} {} LOGICAL pgoutput EXPORT_SNAPSHOT")
 _KEPT, _TEMPORARY = sql.SQL(""), sql.SQL("TEMPORARY")
