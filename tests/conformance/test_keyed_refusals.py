@@ -41,12 +41,21 @@ def snapshots(dataset: HeldDataset) -> int:
     return 0 if table is None else len(table.metadata.snapshots)
 
 
+@pytest.fixture(scope="module")
+def filled() -> dict[str, HeldDataset]:
+    """One dataset of two rows for each arm: what is refused changes nothing, and each test looks whether that is so."""
+    return {}
+
+
 @pytest.fixture(params=["empty", "filled"])
-def dataset(request: pytest.FixtureRequest, arm: ArmUnderTest) -> HeldDataset:
-    """A dataset without versions, and one of two rows."""
+def dataset(request: pytest.FixtureRequest, arm: ArmUnderTest, filled: dict[str, HeldDataset]) -> HeldDataset:
+    """A dataset without versions, another one for each test, and one of two rows."""
+    if request.param == "filled" and arm.name in filled:
+        return filled[arm.name]
     made = arm.create(COLUMNS, ["id"])
     if request.param == "filled":
         made.write(OLD)
+        filled[arm.name] = made
     return made
 
 

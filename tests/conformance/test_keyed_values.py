@@ -255,24 +255,40 @@ SAME: list[tuple[str, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("type_", "left", "right"), DIFFERENT, ids=[f"{each}" for each in DIFFERENT])
-def test_u05_a_difference_is_a_change(arm: ArmUnderTest, type_: str, left: Any, right: Any) -> None:
-    dataset = arm.create({"k": "int", "value": type_}, ["k"])
-    dataset.write([{"k": 1, "value": left}, {"k": 2, "value": right}], "upsert")
-    one, other = (row["value"] for row in dataset.rows())
-    result = dataset.write([{"k": 1, "value": right}, {"k": 2, "value": left}], "upsert")
-    assert result.rows_updated == 2
-    assert repr(dataset.rows()) == repr([{"k": 1, "value": other}, {"k": 2, "value": one}])
+Pair = tuple[str, Any, Any]
+
+
+def pairs_dataset(arm: ArmUnderTest, cases: list[Pair]) -> HeldDataset:
+    """Make a dataset with a column of each type that cases have."""
+    return arm.create({"k": "int", **{type_: type_ for type_, _, _ in cases}}, ["k"])
+
+
+def pair_rows(cases: list[Pair], swapped: bool) -> list[dict[str, Any]]:
+    """Return two rows for each case, which have a value in the column of its type alone."""
+    nothing = {type_: None for type_, _, _ in cases}
+    values = [(type_, value) for type_, left, right in cases for value in ((right, left) if swapped else (left, right))]
+    return [{"k": number, **nothing, type_: value} for number, (type_, value) in enumerate(values)]
+
+
+def test_u05_a_difference_is_a_change(arm: ArmUnderTest) -> None:
+    dataset = pairs_dataset(arm, DIFFERENT)
+    dataset.write(pair_rows(DIFFERENT, swapped=False), "upsert")
+    before = [[row[DIFFERENT[row["k"] // 2][0]]] for row in dataset.rows()]
+    result = dataset.write(pair_rows(DIFFERENT, swapped=True), "upsert")
+    assert (result.rows_updated, result.rows_unchanged) == (2 * len(DIFFERENT), 0)
+    after = [[row[DIFFERENT[row["k"] // 2][0]]] for row in dataset.rows()]
+    for number, case in enumerate(DIFFERENT):
+        one, other = 2 * number, 2 * number + 1
+        assert repr(after[one : other + 1]) == repr([before[other], before[one]]), case
     assert_digest_kept(dataset, known=True)
 
 
-@pytest.mark.parametrize(("type_", "left", "right"), SAME, ids=[f"{each}" for each in SAME])
-def test_u05_another_spelling_is_no_change(arm: ArmUnderTest, type_: str, left: Any, right: Any) -> None:
-    dataset = arm.create({"k": "int", "value": type_}, ["k"])
-    dataset.write([{"k": 1, "value": left}, {"k": 2, "value": right}], "upsert")
+def test_u05_another_spelling_is_no_change(arm: ArmUnderTest) -> None:
+    dataset = pairs_dataset(arm, SAME)
+    dataset.write(pair_rows(SAME, swapped=False), "upsert")
     before = dataset.rows()
-    result = dataset.write([{"k": 1, "value": right}, {"k": 2, "value": left}], "upsert")
-    assert (result.committed, result.rows_unchanged) == (False, 2)
+    result = dataset.write(pair_rows(SAME, swapped=True), "upsert")
+    assert (result.committed, result.rows_unchanged) == (False, 2 * len(SAME))
     assert repr(dataset.rows()) == repr(before), "what is stored stays bit for bit"
 
 
