@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import lakeward
+from lakeward.access.guard import itself
 from lakeward.control.embedded import EmbeddedPostgres
 from support.databases import WORKSPACE, drop_database, made_database
 
@@ -29,7 +30,8 @@ def ws(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> 
 def catalog(ws: lakeward.Workspace) -> str:
     """The name of a catalog with `sales.orders` and `hr.salaries`, of two rows each."""
     name = f"c{next(_numbers)}"
-    for dataset in ("sales.orders", "hr.salaries"):
-        made = ws.create_dataset(f"{name}.{dataset}", {"id": "long", "amount": "long"}, ["id"])
-        made.write([{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
+    with itself():
+        for dataset in ("sales.orders", "hr.salaries"):
+            made = ws.create_dataset(f"{name}.{dataset}", {"id": "long", "amount": "long"}, ["id"])
+            made.write([{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
     return name

@@ -149,7 +149,7 @@ def test_so_many_streams_may_be_open_at_a_time(here: TestClient, orders: Make) -
 
 
 def test_it_is_ready_when_all_is_well_and_says_what_is_not(here: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert here.get("/readyz").json() == {"status": "ok"}
+    assert here.get("/readyz").json() == {"status": "ok", "login": "none"}
 
     def down() -> None:
         raise DatabaseUnavailable("Postgres can't be reached", next_step="start it")

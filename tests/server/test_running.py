@@ -22,7 +22,7 @@ Make = Callable[..., lakeward.Dataset]
 
 def test_it_is_alive_and_ready(served: Served) -> None:
     assert httpx.get(f"{served.url}/healthz").json() == {"status": "ok"}
-    assert httpx.get(f"{served.url}/readyz").json() == {"status": "ok"}
+    assert httpx.get(f"{served.url}/readyz").json() == {"status": "ok", "login": "none"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

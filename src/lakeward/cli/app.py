@@ -14,6 +14,7 @@ import typer
 import lakeward
 from lakeward.cli.commands import (
     apply,
+    audit,
     backup,
     build,
     catalog,
@@ -22,6 +23,7 @@ from lakeward.cli.commands import (
     doctor,
     flags,
     flip,
+    grant,
     init,
     job,
     ledger,
@@ -36,6 +38,7 @@ from lakeward.cli.commands import (
     source,
     sql,
     status,
+    token,
     verify,
     worker,
 )
@@ -93,6 +96,9 @@ for _module in (
     serve,
     worker,
     job,
+    token,
+    grant,
+    audit,
     lint_seam,
     demo,
 ):

@@ -9,6 +9,9 @@ from __future__ import annotations
 import getpass
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 import sqlalchemy
 
@@ -71,6 +74,49 @@ def by(actor: str | None = None) -> str:
         actor: what the owner is called, a pipeline say; None: as the user of this process.
     """
     return principal().name or actor or _user()
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the log: when who changed what, what there was, and what there is then."""
+
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    before: Any
+    after: Any
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as `--output json` prints it."""
+        return {**vars(self), "at": self.at.isoformat()}
+
+
+def lines(
+    database: Database,
+    *,
+    actor: str | None = None,
+    action: str | None = None,
+    subject: str | None = None,
+    since: datetime | None = None,
+    most: int = 100,
+) -> list[Line]:
+    """Return lines of the log, and what the ledger has committed, newest first.
+
+    Args:
+        database: of the control plane.
+        actor: by whom; None: by anybody.
+        action: one of `ACTIONS`, or what stands before its dot; None: any.
+        subject: the full name of what was changed; None: anything.
+        since: from when on.
+        most: at most so many.
+
+    Raises:
+        Forbidden: whoever acts may not see them.
+    """
+    require("audit.read")
+    asked = {"actor": actor, "action": action, "subject": subject, "since": since, "most": most}
+    return [Line(**row) for row in database.fetch(QUERIES["lines"], asked)]
 
 
 def _user() -> str:

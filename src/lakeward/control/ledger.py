@@ -18,6 +18,7 @@ from typing import Any
 import psycopg
 import sqlalchemy
 
+from lakeward.control.audit import by
 from lakeward.control.db import Database, Queries
 from lakeward.control.deciding import check, commit, lease_lost, record
 from lakeward.control.idempotency import remember
@@ -94,6 +95,7 @@ class Ledger:
                     "writer": intent.writer,
                     "windows": json.dumps(windows),
                     "fingerprint": intent.fingerprint,
+                    "actor": by(),
                     "owner": json.dumps(self._owner.to_json()),
                     "lease_seconds": self._lease_seconds,
                     "ticket": ticket,

@@ -27,10 +27,10 @@ FROM lakeward.tree t LEFT JOIN lakeward.drops p ON p.id = t.drop_id WHERE t.leve
 WITH opened AS (
     INSERT INTO lakeward.dataset_transactions
         (dataset_id, version, parent_version, kind, verb, arm, mirror_arm, build_id, pipeline, writer, route_epoch,
-         fence, windows, fingerprint)
+         fence, windows, fingerprint, actor)
     SELECT d.id, newest.version + 1, d.head_version, :kind, :verb, coalesce(:arm, r.primary_arm),
            CASE WHEN :kind = 'write' THEN r.mirror_arm END, :build_id, :pipeline,
-           :writer, r.epoch, nextval('lakeward.fences'), CAST(:windows AS jsonb), :fingerprint
+           :writer, r.epoch, nextval('lakeward.fences'), CAST(:windows AS jsonb), :fingerprint, :actor
     FROM lakeward.datasets d JOIN lakeward.routes r ON r.dataset_id = d.id,
          (SELECT coalesce(max(t.version), 0) AS version FROM lakeward.dataset_transactions t
           WHERE t.dataset_id = :dataset_id) AS newest

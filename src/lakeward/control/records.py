@@ -344,6 +344,8 @@ class Transaction:
     """Whether it is a version, and can still be read: it has not expired, and its rows were not removed."""
     id: int = 0
     """Its number in the ledger."""
+    actor: str | None = None
+    """Who opened it; None: that was not written down then."""
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""

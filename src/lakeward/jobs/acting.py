@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lakeward.access.principal import OWNER, Principal
+from lakeward.wiring.workspace import Workspace
 
 
-def principal_of(name: str | None) -> Principal:
+def principal_of(workspace: Workspace, name: str | None) -> Principal:
     """Return who acts in a job.
 
     Args:
+        workspace: has their grants.
         name: of whoever queued it; None: the workspace's owner, as for what its schedules queue.
     """
-    return OWNER if name is None else replace(OWNER, name=name)
+    return OWNER if name is None else workspace.access.principal_of(name)

@@ -109,7 +109,7 @@ class Running:
             try:
                 checked = checked_options(self._kind, options)
                 about = happening("job", job=str(job_id), task=self._kind.name)
-                with about, acting(principal_of(state["principal"])), stop.heard():
+                with about, acting(principal_of(self._workspace, state["principal"])), stop.heard():
                     result = self._kind.run(self._workspace, checked, telling)
             except Stopped:
                 raise self._stopped(context, telling) from None

@@ -10,7 +10,9 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 import lakeward
+from lakeward.server.authentication import Authentication
 from lakeward.server.found_routes import include_all
+from lakeward.server.logins import Logins
 from lakeward.server.perimeter import LOOPBACK, Perimeter
 from lakeward.server.problems import register
 from lakeward.server.rooms import Rooms
@@ -29,6 +31,7 @@ def create_app(
     body_limit: int,
     streams: int = MOST,
     hosts: Collection[str] = LOOPBACK,
+    logins: Logins | None = None,
 ) -> FastAPI:
     """Return the application that serves a workspace.
 
@@ -39,6 +42,7 @@ def create_app(
         body_limit: how many bytes a request may bring.
         streams: how many streams of rows may be open at a time.
         hosts: names by which the server may be called.
+        logins: how people log in; None: nobody is asked for a name, and whoever can ask may do all.
     """
     app = _Application(
         lifespan=_ending_feed,
@@ -53,8 +57,10 @@ def create_app(
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.rooms = Rooms(workspace, scratch, page_rows, streams=OpenStreams(streams))
+    app.state.logins = logins
     register(app)
     include_all(app)
+    app.add_middleware(Authentication, logins=logins)
     add_pages(app)
     app.add_middleware(Perimeter, hosts=hosts, body_limit=body_limit)
     return app

@@ -106,6 +106,11 @@ def register(app: FastAPI) -> None:
 
 def _named(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, LakewardError)
+    return named(error)
+
+
+def named(error: LakewardError) -> JSONResponse:
+    """Return the answer that tells of an error."""
     status = status_of(error)
     if status is HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("%s", error)

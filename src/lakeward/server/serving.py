@@ -10,11 +10,15 @@ from contextlib import ExitStack, closing, contextmanager
 
 import uvicorn
 
+from lakeward.access.guard import closed
 from lakeward.compute.scratch import Scratch
 from lakeward.errors import UsageError
 from lakeward.happenings import listen
 from lakeward.server.app import create_app
+from lakeward.server.logins import Logins
+from lakeward.server.oidc import Oidc
 from lakeward.server.perimeter import LOOPBACK
+from lakeward.server.rates import Rates
 from lakeward.server.rooms import Rooms
 from lakeward.wiring.sections import ServerSection
 from lakeward.wiring.workspace import Workspace
@@ -35,25 +39,21 @@ def serve(workspace: Workspace, settings: ServerSection, ready: Callable[[str], 
         ready: is told the URL once connections are taken.
 
     Raises:
-        UsageError: the address can't be listened on, or is not of this machine alone.
+        UsageError: the address can't be listened on; or others could reach it without a login.
     """
-    if settings.host not in LOOPBACK:
-        raise UsageError(
-            f"the server asks nobody for a name yet, and may be reached from this machine only, not at {settings.host}",
-            safe="nothing was started",
-            next_step="leave --host out; let a proxy that knows its users stand before it",
-            host=settings.host,
-        )
+    logins = logins_for(workspace, settings)
     listener = _listening(settings.host, settings.port)
     host, port = listener.getsockname()[:2]
     # In a directory that the next one who opens the workspace removes if this process is killed.
-    with listener, closing(Scratch(workspace.upkeep.scratch)) as bodies, ExitStack() as undo:
+    with listener, closed(), closing(Scratch(workspace.upkeep.scratch)) as bodies, ExitStack() as undo:
         app = create_app(
             workspace,
             bodies.path,
             page_rows=settings.page_rows,
             body_limit=settings.body_limit_bytes,
             streams=settings.streams,
+            hosts={*LOOPBACK, settings.host, *settings.hosts},
+            logins=logins,
         )
         rooms: Rooms = app.state.rooms
         undo.callback(listen(rooms.measures))
@@ -62,6 +62,38 @@ def serve(workspace: Workspace, settings: ServerSection, ready: Callable[[str], 
         )
         ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
         _Server(config, app.state.rooms.end_streams).run([listener])
+
+
+def asks(workspace: Workspace, settings: ServerSection) -> bool:
+    """Say whether who asks has to log in.
+
+    Raises:
+        UsageError: they need not, and somebody else than the user of this machine could ask.
+    """
+    alone = settings.host in LOOPBACK and workspace.settings.values.database_url is None
+    if settings.auth == "off" and not alone:
+        raise UsageError(
+            "the server can go without logins only on an address of this machine, and with its own Postgres: "
+            f"not at {settings.host}{'' if settings.host not in LOOPBACK else ' with a database that others have'}",
+            safe="nothing was started",
+            next_step="set server.auth to on, or leave it out; `lakeward token add --user NAME --role admin` lets the "
+            "first one in",
+            host=settings.host,
+        )
+    return settings.auth == "on" or not alone
+
+
+def logins_for(workspace: Workspace, settings: ServerSection) -> Logins | None:
+    """Return how people log in; None: nobody is asked for a name.
+
+    Raises:
+        UsageError: see `asks`.
+        SettingsError: a rate, or the secret of the provider of names, can't be read.
+    """
+    if not asks(workspace, settings):
+        return None
+    oidc = Oidc(settings.oidc, settings.oidc.issuer) if settings.oidc.issuer is not None else None
+    return Logins(workspace.access, Rates(settings.rate_limit), settings.session_hours, oidc)
 
 
 class _Server(uvicorn.Server):

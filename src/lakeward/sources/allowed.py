@@ -2,7 +2,8 @@
 
 Several people may share a workspace, and whoever can add a source could otherwise look through it at what only the
 machine that runs Lakeward can reach. The lists are settings of who runs it: `sources.allowed_hosts`,
-`sources.allowed_paths`, `sources.allowed_references`. Where one is not set, nothing is limited by it.
+`sources.allowed_paths`, `sources.allowed_references`. Where one is not set, the owner and admins are not limited by it,
+who could run code as this process anyway; all others may name nothing then.
 
 A host's name is looked up once, and it is the addresses which were found and checked that are connected to: a name
 that leads elsewhere a moment later does no harm. So is it the resolved path that is opened, not the one that was given.
@@ -15,7 +16,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -150,6 +151,10 @@ class Allowed:
             tuple(paths) if paths is not None else None,
             tuple(references) if references is not None else None,
         )
+
+    def strict(self) -> Allowed:
+        """Return what whoever may not run code may reach: where a list is not set, nothing."""
+        return replace(self, hosts=self.hosts or (), paths=self.paths or (), references=self.references or ())
 
     def resolved(self, text: str) -> str:
         """Return what a reference stands for; a text that is none stands for itself.

@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 
 import pyarrow as pa
 
+from lakeward.access.guard import may
 from lakeward.control.history import History
 from lakeward.control.routes import in_words
 from lakeward.control.tree import DatasetRecord, Tree
@@ -212,7 +213,7 @@ class Importing:
         """
         verb = verb_named(request.mode)
         limit = check_on_error(request.on_error, request.max_rejected, verb.name, verb.keyed and verb.clears)
-        files = _found(request, self._allowed)
+        files = _found(request, self._allowed if may("code.run") else self._allowed.strict())
         existing = self._tree.find(request.dataset)
         if existing is None and (verb.removes or not request.create):
             self._tree.dataset(request.dataset)

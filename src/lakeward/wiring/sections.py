@@ -195,10 +195,41 @@ class ShadowSection(Section):
     )
 
 
+class OidcSection(Section):
+    """A provider of names that people log in to the server's pages by, with OpenID Connect."""
+
+    issuer: str | None = Field(None, description="its address, as it calls itself; unset: no such login")
+    client_id: str = Field("lakeward", description="what it knows this server by")
+    client_secret: str | None = Field(None, description="a reference, `env:NAME` or `file:/path`; unset: none")
+    user_claim: str = Field("email", description="what of its answer is the user's name")
+    scope: str = Field("openid email profile", description="what it is asked for")
+    name: str = Field("single sign-on", description="what people know it by")
+
+    @field_validator("client_secret")
+    @classmethod
+    def _a_reference(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("env:", "file:")):
+            raise ValueError("write a reference to it, env:NAME or file:/path, and not the secret")
+        return value
+
+
 class ServerSection(Section):
     """The HTTP server, `lakeward serve`."""
 
-    host: str = Field("127.0.0.1", description="the address that it listens on, one of this machine only")
+    host: str = Field("127.0.0.1", description="the address that it listens on; another machine's need logins")
+    auth: Literal["auto", "on", "off"] = Field(
+        "auto", description="whether who asks has to log in; `auto`: not on this machine alone with its own Postgres"
+    )
+    hosts: tuple[str, ...] = Field((), description="names by which it may be called, besides those of this machine")
+    rate_limit: str | None = Field("600/minute", description="how many requests of one user are answered; unset: any")
+    session_hours: float = Field(12.0, gt=0, le=720, allow_inf_nan=False, description="how long a login lasts")
+    oidc: OidcSection = OidcSection()  # type: ignore[call-arg]
+
+    @field_validator("hosts", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
+
     port: int = Field(8321, ge=0, le=65535, description="its port; 0: a free one")
     page_rows: int = Field(1000, ge=1, le=100_000, description="how many rows a page has at most")
     body_limit_bytes: int = Field(1 << 30, gt=0, description="how many bytes a request may bring")

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from lakeward.access.guard import require
+from lakeward.access.guard import may, require
 from lakeward.control.sources import SourceRecord, SourceTables
 from lakeward.errors import InvalidName, NameTaken, SchemaError, SettingsError, UnknownObject
 from lakeward.sources.allowed import Allowed
@@ -68,7 +68,8 @@ class Sources:
         checked = checked_options(type_, options)
         if self._tables.all(name):
             raise _taken(name)
-        with self._opened(type_, checked) as connector:
+        allowed = self.allowed if may("code.run") else self.allowed.strict()
+        with self._opened(type_, checked, allowed) as connector:
             found = connector.discover()
             chosen = choose(found, tables, name)
             for table in chosen or found:
@@ -129,12 +130,13 @@ class Sources:
     @contextmanager
     def connected(self, record: SourceRecord) -> Iterator[Connector]:
         """Hold the connector of a source."""
-        with self._opened(record.type, checked_options(record.type, record.options)) as connector:
+        # Where it leads was checked for whoever added it.
+        with self._opened(record.type, checked_options(record.type, record.options), self.allowed) as connector:
             yield connector
 
     @contextmanager
-    def _opened(self, type_: str, options: BaseModel) -> Iterator[Connector]:
-        connector = connector_named(type_).made(options, self.allowed)
+    def _opened(self, type_: str, options: BaseModel, allowed: Allowed) -> Iterator[Connector]:
+        connector = connector_named(type_).made(options, allowed)
         try:
             yield connector
         finally:

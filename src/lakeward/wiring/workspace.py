@@ -24,6 +24,7 @@ from lakeward.storage.requests import BuildResult, WriteResult
 from lakeward.types.logical import LogicalType
 from lakeward.types.partitioning import declare_partitions
 from lakeward.types.schema import Schema
+from lakeward.wiring.access import Access
 from lakeward.wiring.actor import actor
 from lakeward.wiring.adoption import Adoption
 from lakeward.wiring.counted_batches import Progress as FileProgress
@@ -58,6 +59,7 @@ class Workspace(TreeOfNames, ModelsByName):
         self.moving, self.moves = parts.moving, parts.moves
         self.flags = parts.flags
         self.adopting = Adoption(parts.adopting)
+        self.access = Access(parts.database, parts.tree)
         self._flips, self.flips = parts.flips, parts.flips.flips
         self.comparisons = Comparisons(parts.flips, actor)
         self.recovery, self.retention, self.upkeep = parts.recovery, parts.retention, parts.upkeep

@@ -30,11 +30,12 @@ def serve(
         bool, typer.Option("--worker", help="Run jobs in this process, too, as `lakeward worker` does.")
     ] = False,
 ) -> None:
-    """Serve datasets over HTTP, for other programs on this machine.
+    """Serve datasets over HTTP, for other programs and for browsers.
 
-    docs/http.md tells what can be asked for; /api/v1/openapi.json describes it for programs. Nobody is asked for a
-    name, and so nobody else is let in: only addresses of this machine are listened on, and what web pages send is
-    refused. Ctrl-C or SIGTERM ends it, when what is under way is answered.
+    docs/http.md tells what can be asked for; /api/v1/openapi.json describes it for programs. On an address of this
+    machine, with the workspace's own Postgres, nobody is asked for a name; everywhere else who asks has to log in, see
+    docs/access.md. What pages of other sites send is refused. Ctrl-C or SIGTERM ends it, when what is under way is
+    answered.
     """
     try:
         serving = heavy("lakeward.server.serving")
@@ -51,8 +52,12 @@ def serve(
             update={name: value for name, value in given.items() if value is not None}
         )
 
+        login = serving.asks(workspace, settings)
+
         def ready(url: str) -> None:
-            session.show({"url": url}, [f"serving at {url} for programs of this machine; Ctrl-C ends it"])
+            who = "who asks has to log in" if login else "no login: whoever uses this machine may do all"
+            told = {"url": url, "login": "required" if login else "none"}
+            session.show(told, [f"serving at {url} ({who}); Ctrl-C ends it"])
             sys.stdout.flush()
 
         beside = heavy("lakeward.jobs.worker").InProcessWorker(workspace) if worker else nullcontext()

@@ -8,11 +8,12 @@ from typing import Literal
 
 from anyio import CapacityLimiter, create_task_group, move_on_after
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Response
-from pydantic import BaseModel
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
 
 from lakeward.access.guard import carried
 from lakeward.errors import LakewardError
+from lakeward.server.logins import logins_of
 from lakeward.server.problems import Problem, problem
 from lakeward.server.rooms import Here
 from lakeward.wiring.readiness import Check, readiness
@@ -34,6 +35,12 @@ class Health(BaseModel):
     status: Literal["ok"] = "ok"
 
 
+class Readiness(Health):
+    """It is, and whether who asks has to say who they are."""
+
+    login: Literal["required", "none"] = Field(description="none: whoever can reach the server may do all")
+
+
 @router.get("/healthz", summary="Is the server alive?")
 async def healthz() -> Health:
     """Answer as long as the process does, whatever else is broken."""
@@ -44,7 +51,7 @@ async def healthz() -> Health:
 @router.get(
     "/readyz",
     summary="Can the server answer?",
-    response_model=Health,
+    response_model=Readiness,
     responses={
         HTTPStatus.SERVICE_UNAVAILABLE: {
             "model": Problem,
@@ -52,7 +59,7 @@ async def healthz() -> Health:
         }
     },
 )
-async def readyz(rooms: Here) -> Health | Response:
+async def readyz(request: Request, rooms: Here) -> Readiness | Response:
     """Answer whether the database with its tables, the warehouse and the catalog are well, within five seconds."""
     found: dict[str, str] = {}
     steps: list[str] = []
@@ -74,7 +81,7 @@ async def readyz(rooms: Here) -> Health | Response:
         for name, check in checks.items():
             group.start_soon(ask, name, check)
     if not found:
-        return Health()
+        return Readiness(login="none" if logins_of(request) is None else "required")
     detail = "; ".join(f"{name}: {text}" for name, text in sorted(found.items()))
     more = {"fields": {"not_ready": found}, "next_steps": list(dict.fromkeys(steps)) or ["lakeward doctor"]}
     return problem(HTTPStatus.SERVICE_UNAVAILABLE, "NotReady", detail, **more)

@@ -1,0 +1,116 @@
+"""Finds out who asks, before anything is looked at, and lets them act while their request is answered.
+
+A program shows a token, `Authorization: Bearer lw_…`; a browser has a session, which a login made of one. What they may
+do is asked where it is done: see `lakeward.access.guard`.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lakeward.access.guard import acting
+from lakeward.access.principal import NOBODY, OWNER, Principal
+from lakeward.control.tokens import SESSION, TOKEN
+from lakeward.errors import LakewardError
+from lakeward.server.logins import SESSION_COOKIE, Logins, address_of
+from lakeward.server.problems import named, problem
+from lakeward.server.web.errors import wants_page
+
+PUBLIC: Final = ("/healthz", "/readyz", "/login", "/logout", "/login/oidc", "/login/oidc/callback")
+"""The paths that whoever is nobody may ask for, besides the files of pages."""
+
+FILES: Final = "/static/"
+
+_BEARER = "bearer "
+
+
+class Authentication:
+    """Wraps an application.
+
+    Args:
+        app: what is behind it.
+        logins: what was told of logins; None: nobody is asked for a name, and whoever can ask is the owner.
+    """
+
+    def __init__(self, app: ASGIApp, logins: Logins | None) -> None:
+        self._app = app
+        self._logins = logins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on as somebody's, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        who: Principal | Response = OWNER
+        if self._logins is not None:
+            try:
+                who = await self._who(Request(scope), self._logins)
+            except LakewardError as error:
+                who = named(error)
+        if isinstance(who, Response):
+            await who(scope, receive, send)
+            return
+        with acting(who):
+            await self._app(scope, receive, send)
+
+    async def _who(self, request: Request, logins: Logins) -> Principal | Response:
+        """Return who asks, or what they are answered who may not."""
+        path, address = request.url.path, address_of(request.scope)
+        public = path in PUBLIC or path.startswith(FILES)
+        given, kind = _given(request)
+        if given is None:
+            return NOBODY if public else _who_are_you(request)
+        wait = logins.rates.refused(address)
+        if wait is not None:
+            return _too_often(f"too many tokens that are none came from {address}", wait)
+        shown = await run_in_threadpool(logins.access.shown, given)
+        if shown is None or shown.kind != kind:
+            # A session that is over is no attempt.
+            if kind == TOKEN:
+                logins.rates.failed(address)
+            return NOBODY if public else _who_are_you(request, f"the {kind} is none that counts")
+        wait = logins.rates.hit(shown.principal.name) if not public else None
+        if wait is not None:
+            return _too_often(f"{shown.principal.name} asks more often than server.rate_limit lets them", wait)
+        return shown.principal
+
+
+def _given(request: Request) -> tuple[str | None, str]:
+    """Return what a request shows, and of which kind it has to be."""
+    header = request.headers.get("authorization")
+    if header is not None:
+        text = header.strip()
+        return (text[len(_BEARER) :].strip() if text.lower().startswith(_BEARER) else ""), TOKEN
+    return request.cookies.get(SESSION_COOKIE), SESSION
+
+
+def _who_are_you(request: Request, why: str = "who asks has to say who they are") -> Response:
+    """Answer with where to log in, or what to show."""
+    if wants_page(request):
+        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        login = f"/login?next={quote(here, safe='/')}" if request.method == "GET" else "/login"
+        if "hx-request" in request.headers:
+            return Response(status_code=HTTPStatus.UNAUTHORIZED, headers={"HX-Redirect": "/login"})
+        return RedirectResponse(login, HTTPStatus.SEE_OTHER)
+    answer = problem(
+        HTTPStatus.UNAUTHORIZED,
+        "Unauthenticated",
+        why,
+        safe="nothing was changed",
+        next_steps=["send a token: `Authorization: Bearer lw_…`; an admin makes one: `lakeward token add --user NAME`"],
+    )
+    answer.headers["WWW-Authenticate"] = "Bearer"
+    return answer
+
+
+def _too_often(detail: str, seconds: int) -> Response:
+    answer = problem(HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequests", detail, safe="nothing was changed")
+    answer.headers["Retry-After"] = str(seconds)
+    return answer
