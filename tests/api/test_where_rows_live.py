@@ -77,3 +77,11 @@ def test_the_ledger_page_by_page(make: Make, api: TestClient, served_workspace: 
     assert api.get("/ledger", params={"status": "closed"}).status_code == 400
     assert post(api, "/ledger/recover", dry_run=True)["actions"] == []
     assert post(api, "/ledger/recover")["recovered"] == []
+
+
+def test_settings_are_told_without_secrets(api: TestClient, served_workspace: lakeward.Workspace) -> None:
+    answer = api.get("/settings")
+    shown = {each["name"]: each for each in answer.json()["settings"]}
+    assert shown["server.page_rows"]["source"] == "default" and shown["database_url"]["value"] == "***"
+    url = served_workspace.settings.values.database_url
+    assert url is not None and url.get_secret_value() not in answer.text

@@ -11,6 +11,7 @@ from lakeward.access.guard import require
 from lakeward.errors import LakewardError, NotAllowed, UsageError
 from lakeward.pipelines.project import PROJECT_FILE
 from lakeward.pipelines.python.code import SUFFIX as PYTHON
+from lakeward.server.hiding import hide
 from lakeward.server.rooms import Rooms
 
 MOST_FILES = 2000
@@ -50,7 +51,7 @@ def unpacked(rooms: Rooms, files: Mapping[str, str]) -> Iterator[Path]:
                 (root / path).write_bytes(text.encode("utf-8", "surrogatepass"))
             yield root
         except LakewardError as error:
-            _hide(error, str(root))
+            hide(error, root)
             raise
         except OSError as error:
             raise UsageError(
@@ -73,20 +74,3 @@ def _check(files: Mapping[str, str]) -> None:
                 next_step="as in pipelines/orders.yml",
                 path=path,
             )
-
-
-def _hide(error: LakewardError, root: str) -> None:
-    """Leave out of an error where the files lie here."""
-    for each in (error, *error.parts):
-        each.message = each.message.replace(root, ".")
-        each.args = (each.message,)
-        each.next_step = each.next_step.replace(root, ".") if each.next_step is not None else None
-        each.fields = {name: _hidden(value, root) for name, value in each.fields.items()}
-
-
-def _hidden(value: object, root: str) -> object:
-    if isinstance(value, str):
-        return value.replace(root, ".")
-    if isinstance(value, list):
-        return [_hidden(each, root) for each in value]
-    return {name: _hidden(each, root) for name, each in value.items()} if isinstance(value, dict) else value
