@@ -20,6 +20,7 @@ import sources
 
 import cdc
 import files
+import jobs
 import moves
 import server
 import stores
@@ -35,6 +36,7 @@ BENCHMARKS = (
     delta,
     files,
     flip,
+    jobs,
     models,
     moves,
     pages,

@@ -28,7 +28,7 @@ PIPELINES = {
 }
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def kind_of_tests() -> Iterator[None]:
     """Let discovery find the kinds of tests: adding a kind is adding a file."""
     find_kinds()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import lakeward
-from lakeward.errors import UnknownObject
+from lakeward.control.embedded import EmbeddedPostgres
+from lakeward.errors import DatabaseUnavailable, UnknownObject
 from lakeward.jobs.job import CANCELLED, FAILED, RUNNING, SUCCEEDED, WAITING, Job
 from lakeward.jobs.queue import Jobs
 from lakeward.jobs.worker import InProcessWorker, Worker
@@ -143,3 +145,25 @@ def _let_it_be_tried(workspace: lakeward.Workspace, job: Job) -> None:
         connection.exec_driver_sql(
             f"UPDATE lakeward.procrastinate_jobs SET scheduled_at = now() - interval '1 s' WHERE id = {job.id}"
         )
+
+
+def test_it_goes_on_when_its_connections_are_cut(
+    applied: lakeward.Workspace, queue: Jobs, ended: Ended, postgres: EmbeddedPostgres
+) -> None:
+    with InProcessWorker(applied):
+        ended(queue.add("rehearse", {"name": "before"}).id)
+        with psycopg.connect(postgres.url, autocommit=True) as other:
+            cut = other.execute(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname LIKE 'test%'"
+            ).fetchone()
+        assert cut is not None and cut[0] >= 2
+        until(lambda: _answers(queue))
+        assert ended(queue.add("rehearse", {"name": "after"}).id).status == SUCCEEDED
+
+
+def _answers(queue: Jobs) -> bool:
+    try:
+        queue.counts()
+    except DatabaseUnavailable:
+        return False
+    return True

@@ -15,11 +15,15 @@ import pytest
 
 import lakeward
 from lakeward.errors import LakewardError
+from lakeward.jobs.job import SUCCEEDED
+from lakeward.jobs.queue import Jobs
+from lakeward.jobs.worker import InProcessWorker
 from lakeward.storage.requests import Output
 from lakeward.testing import raise_at
 from lakeward.types.conform import to_reader
 from support.crashes import content, unclean
 from support.ledger import expire
+from support.waiting import until
 
 THREADS = 6
 COLUMNS = {"id": "long", "note": "string"}
@@ -158,3 +162,15 @@ def test_an_error_leaves_no_session_behind(ws: lakeward.Workspace, sessions: int
             dataset.write([{"id": "no number", "note": None}])
     dataset.write([{"id": 1, "note": None}])
     assert content(dataset) == [(1, None)]
+
+
+def test_jobs(ws: lakeward.Workspace) -> None:
+    """A worker can't hear of jobs there, and looks for them; statements of the queue need no search path."""
+    queue = Jobs(ws)
+    with InProcessWorker(ws, width=2):
+        first = queue.add("recover")
+        until(lambda: queue.get(first.id).ended)
+        second = queue.add("recover", key="another")
+        until(lambda: queue.get(second.id).ended)
+    assert [queue.get(each.id).status for each in (first, second)] == [SUCCEEDED] * 2
+    assert queue.log(first.id)

@@ -82,7 +82,7 @@ def install(connection: sqlalchemy.Connection) -> None:
 
 def remove(connection: sqlalchemy.Connection) -> None:
     """Drop everything, in the connection's transaction."""
-    connection.exec_driver_sql(_REMOVE)
+    connection.exec_driver_sql(_REMOVE, execution_options={"no_parameters": True})
 
 
 def bring_up_to_date(database: Database) -> list[str]:

@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -25,7 +25,7 @@ from psycopg.types.json import Jsonb
 from lakeward.control.db import Database
 from lakeward.control.job_schema import qualified
 
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 0.15
 """How often a worker looks for jobs where a pooler keeps it from hearing of them."""
 
 AGAIN_SECONDS = 1.0
@@ -49,6 +49,7 @@ class WorkspaceConnector(connector.BaseAsyncConnector):
         self._database = database
         # Not those that jobs run in: when all of them are busy, a worker still has to say that it lives.
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="lakeward-queue")
+        self._look = asyncio.Event()
 
     def get_sync_connector(self) -> connector.BaseConnector:
         """Return this one: it does both."""
@@ -92,6 +93,7 @@ class WorkspaceConnector(connector.BaseAsyncConnector):
         if query in _LETS_OTHERS_BEGIN:
             # What waited for its lock is not told of otherwise, and would be found by the next look only.
             await self._in_thread(lambda: self.execute_query(_WAKE, channel=_ANY_QUEUE, message=ANY_JOB))
+            self._look.set()
 
     async def execute_query_one_async(self, query: str, **arguments: Any) -> dict[str, Any]:
         """Run a statement in a thread, and return its first row."""
@@ -118,7 +120,9 @@ class WorkspaceConnector(connector.BaseAsyncConnector):
                     if session is None:
                         log.debug("jobs are looked for every %s s: a pooler stands before Postgres", LOOK_SECONDS)
                         while True:
-                            await asyncio.sleep(LOOK_SECONDS)
+                            with suppress(TimeoutError):
+                                await asyncio.wait_for(self._look.wait(), LOOK_SECONDS)
+                            self._look.clear()
                             await on_notification(channel=names[0], payload=ANY_JOB)
                     await _listen(session, on_notification, names)
             except (psycopg.OperationalError, OSError) as error:
