@@ -20,8 +20,9 @@ from lakeward.sources.change_log import OP, UNCHANGED
 from lakeward.sources.change_spool import ChangeSpool
 
 Ranges = Mapping[str, tuple[int, int]]
-Present = Callable[[Sequence[str], Ranges], Iterator[pa.RecordBatch]]
-"""Reads these columns of rows as they are now, at least of those whose columns are within the ranges."""
+Present = Callable[[Sequence[str], Ranges, pa.Table], Iterator[pa.RecordBatch]]
+"""Reads these columns of rows as they are now, at least of those whose keys are in the table, all of which are within
+the ranges."""
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -163,7 +164,7 @@ class UnsentValues:
         )
         batches = (
             pa.RecordBatch.from_arrays(batch.select(columns).columns, schema=schema)
-            for batch in present(columns, self._ranges())
+            for batch in present(columns, self._ranges(), self._asked())
         )
         self._connection.register("loaded", pa.RecordBatchReader.from_batches(schema, batches))
         self._connection.execute(f"CREATE TABLE present AS FROM loaded SEMI JOIN asked USING ({self._keys})")
@@ -175,6 +176,16 @@ class UnsentValues:
                 f"INSERT INTO found{number} SELECT a.want, p.v{number} FROM absent{number} a "
                 f"JOIN present p USING ({self._keys})"
             )
+
+    def _asked(self) -> pa.Table:
+        """Return the keys that are asked for."""
+        assert self._spool.schema is not None
+        fields = [pa.field(name, self._spool.schema.field(name).type) for name in self._key]
+        cursor = self._connection.cursor()
+        cursor.execute("SET arrow_lossless_conversion = true")
+        found = cursor.sql(f"SELECT {self._keys} FROM asked").to_arrow_table()
+        arrays = [column.cast(each.type) for column, each in zip(found.columns, fields, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
     def _ranges(self) -> Ranges:
         """Return between which numbers the keys are that are asked for."""

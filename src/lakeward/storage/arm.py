@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pyarrow as pa
@@ -111,12 +111,14 @@ class Scan:
         identity: add the identity columns at the end.
         since: only rows whose `__version` is greater.
         where: a checked predicate.
+        keys: only rows whose primary key is one of these, in columns of its names and types; None: any.
     """
 
     columns: tuple[str, ...]
     identity: bool = False
     since: int | None = None
     where: Filter | None = None
+    keys: pa.Table | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ class ReadRequest:
         after: only rows whose `__row_index` is greater.
         identity: add the identity columns at the end.
         arm: read from this arm only; None: from the one that serves.
+        keys: only rows whose primary key is one of these, in columns of its names and types. Of few keys, few rows are
+            read.
     """
 
     columns: tuple[str, ...] | None = None
@@ -38,6 +40,7 @@ class ReadRequest:
     identity: bool = False
     arm: str | None = None
     after: int | None = None
+    keys: pa.Table | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

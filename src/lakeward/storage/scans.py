@@ -8,11 +8,14 @@ from lakeward.control.tree import DatasetRecord
 from lakeward.errors import SchemaError, UnknownVersion
 from lakeward.storage.arm import Scan
 from lakeward.storage.changes import check_order
-from lakeward.storage.filters import behind, parse_filter
+from lakeward.storage.filters import behind, parse_filter, quote_list
 from lakeward.storage.identity import with_identity
 from lakeward.storage.requests import ReadRequest
-from lakeward.types.schema import ROW_ID, ROW_INDEX
+from lakeward.types.schema import ROW_ID, ROW_INDEX, Schema
 from lakeward.types.table import arrow_schema
+
+KEYS = "lakeward_keys"
+"""What the keys of a scan are called in SQL."""
 
 SCAN, FILTERED, POINT, SINCE, CHANGES, FIRST = KINDS = ("scan", "filtered", "point", "since", "changes", "first")
 """Kinds of reads: of all rows; of those that a filter picks; of single rows, by their whole key or their identity; of
@@ -40,11 +43,22 @@ def scan_of(dataset: DatasetRecord, request: ReadRequest) -> Scan:
     where = parse_filter(request.where, dataset.schema, dataset.name) if request.where is not None else None
     if request.after is not None:
         where = behind(where, request.after)
-    return Scan(columns, request.identity, request.since, where)
+    return Scan(columns, request.identity, request.since, where, request.keys)
+
+
+def with_keys(scan: Scan, schema: Schema) -> list[str]:
+    """Return the conditions of a scan on the rows that are read for it, as SQL; its keys are the table `KEYS`."""
+    conditions = [f"({scan.where.sql})"] if scan.where is not None else []
+    if scan.keys is not None:
+        names = quote_list(schema.primary_key)
+        conditions.append(f"({names}) IN (SELECT {f'({names})' if len(schema.primary_key) > 1 else names} FROM {KEYS})")
+    return conditions
 
 
 def kind_of(dataset: DatasetRecord, scan: Scan) -> str:
     """Return what kind of read a scan is, one of `KINDS`."""
+    if scan.keys is not None:
+        return POINT
     if scan.where is None:
         return SINCE if scan.since is not None else SCAN
     pinned, key = scan.where.pinned, dataset.schema.primary_key

@@ -13,6 +13,7 @@ from lakeward.storage.arm import ArmContext, Delta, NothingToWrite, Prepared, Sc
 from lakeward.storage.duck import SOURCE
 from lakeward.storage.filters import quote_identifier, quote_list
 from lakeward.storage.identity import IdentityCounter, with_identity
+from lakeward.storage.scans import KEYS, with_keys
 from lakeward.storage.table import TableRef
 from lakeward.storage.verbs import KEYED, VERBS
 from lakeward.testing.in_memory_merge import merge, merged_rows
@@ -119,13 +120,14 @@ class InMemoryArm(StorageArm):
         wanted = arrow_schema(table.schema.select(scan.columns))
         target = with_identity(wanted) if scan.identity else wanted
         conditions = [f"{VERSION} > {scan.since}"] if scan.since is not None else []
-        conditions += [f"({scan.where.sql})"] if scan.where is not None else []
+        conditions += with_keys(scan, table.schema)
         rows = pa.Table.from_batches(self._rows(table, version), with_identity(arrow_schema(table.schema)))
         if not conditions:
             return rows.select(target.names).to_reader()
         names = quote_list([*wanted.names, *(IDENTITY_COLUMNS if scan.identity else ())])
         query = f"SELECT {names} FROM {quote_identifier(SOURCE)} WHERE {' AND '.join(conditions)}"
-        return self._duck.stream(query, target, {SOURCE: rows}, scan.where)
+        keys = {} if scan.keys is None else {KEYS: scan.keys}
+        return self._duck.stream(query, target, {SOURCE: rows, **keys}, scan.where)
 
     def digest(self, table: TableRef, version: ArmVersion) -> Digest:
         """Compute the digest from the version's batches."""

@@ -77,12 +77,12 @@ class Writing:
     def _netted(self, spool: ChangeSpool, table: FedTable) -> Iterator[pa.RecordBatch]:
         record = table.record
 
-        def present(columns: Sequence[str], ranges: Ranges) -> Iterator[pa.RecordBatch]:
+        def present(columns: Sequence[str], ranges: Ranges, keys: pa.Table) -> Iterator[pa.RecordBatch]:
             bounds = [
                 f"{quote_identifier(name)} >= {low} AND {quote_identifier(name)} <= {high}"
                 for name, (low, high) in ranges.items()
             ]
-            request = ReadRequest(tuple(columns), " AND ".join(bounds) or None)
+            request = ReadRequest(tuple(columns), " AND ".join(bounds) or None, keys=keys)
             yield from self._storage.read(record, request, reader="cdc.changes")
 
         return self._netting.net(spool, record.schema.primary_key, present).batches

@@ -70,7 +70,9 @@ def netted(directory: Path, log: Sequence[Mapping[str, object]], cut: int, befor
     for start in range(0, len(log), cut):
         spool.add(pa.RecordBatch.from_pylist(list(log[start : start + cut]), schema=SCHEMA))
 
-    def present(columns: Sequence[str], ranges: Mapping[str, tuple[int, int]]) -> Iterator[pa.RecordBatch]:
+    def present(
+        columns: Sequence[str], ranges: Mapping[str, tuple[int, int]], keys: pa.Table
+    ) -> Iterator[pa.RecordBatch]:
         low, high = ranges["id"]
         rows = [dict(zip(OWN.names, (key, *row), strict=True)) for key, row in before.items() if low <= key <= high]
         yield from pa.Table.from_pylist(rows, schema=OWN).select(list(columns)).to_batches()

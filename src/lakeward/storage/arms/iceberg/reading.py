@@ -19,6 +19,7 @@ from lakeward.storage.arms.iceberg.tables import Tables
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.duck import SOURCE
 from lakeward.storage.filters import quote_identifier, quote_list
+from lakeward.storage.scans import KEYS, with_keys
 from lakeward.storage.sides import Side
 from lakeward.storage.table import TableRef
 from lakeward.types.schema import IDENTITY_COLUMNS, VERSION
@@ -67,16 +68,18 @@ class Reading:
     ) -> FileScan | None:
         names = [*scan.columns, *(IDENTITY_COLUMNS if scan.identity else ())]
         reads = {*names, *(scan.where.columns if scan.where else ()), *((VERSION,) if scan.since is not None else ())}
+        reads |= {*(table.schema.primary_key if scan.keys is not None else ())}
         self._check(loaded, table, version)
         with catalog_errors(f"dataset {table.name}"):
             files = plan(loaded, version.snapshot_id or 0, table.schema, reads, scan, deletes)
         if files is None:
             return None
         conditions = [f"{VERSION} > {scan.since}"] if scan.since is not None else []
-        conditions += [f"({scan.where.sql})"] if scan.where is not None else []
+        conditions += with_keys(scan, table.schema)
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         sql = f"SELECT {quote_list(names)} FROM ({files.sql}) AS {quote_identifier(SOURCE)}{where}"
-        return replace(files, sql=sql)
+        tables = files.tables if scan.keys is None else {**files.tables, KEYS: scan.keys}
+        return replace(files, sql=sql, tables=tables)
 
     def changes(self, table: TableRef, old: ArmVersion, new: ArmVersion) -> tuple[Side, Side]:
         """Return the rows of two versions but those of files that both have, with the same rows deleted.

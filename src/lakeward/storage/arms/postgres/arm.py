@@ -22,6 +22,7 @@ from lakeward.storage.arms.postgres.adbc_pool import AdbcPool
 from lakeward.storage.arms.postgres.changes import come_rows, gone_rows
 from lakeward.storage.arms.postgres.copy import copy_rows
 from lakeward.storage.arms.postgres.digests import digest_of, part_digests_of
+from lakeward.storage.arms.postgres.keyed_rows import rows_with_keys
 from lakeward.storage.arms.postgres.merge import RowMerge
 from lakeward.storage.arms.postgres.receiver import PostgresReceiver
 from lakeward.storage.arms.postgres.replay import mark_gone
@@ -34,6 +35,7 @@ from lakeward.storage.identity import IDENTITY_FIELDS, IdentityCounter, with_ide
 from lakeward.storage.leftovers import Leftover, TidyTask
 from lakeward.storage.pump import prefetched
 from lakeward.storage.receiving import Receiver
+from lakeward.storage.scans import KEYS, with_keys
 from lakeward.storage.sides import Difference, Side, StreamedSide
 from lakeward.storage.staged_batch import key_columns
 from lakeward.storage.table import TableRef
@@ -113,18 +115,24 @@ class PostgresRowsArm(StorageArm):
         identity = IDENTITY_COLUMNS if scan.identity else ()
         target = arrow_schema(wanted)
         target = with_identity(target) if scan.identity else target
-        if scan.where is None:
+        if scan.where is None and scan.keys is None:
             return self._select(table, version, scan.since, wanted, identity, target, None)
-        extra = [name for name in scan.where.columns if name not in (*wanted.names, *identity)]
+        asked = (
+            *(scan.where.columns if scan.where else ()),
+            *(table.schema.primary_key if scan.keys is not None else ()),
+        )
+        extra = [name for name in dict.fromkeys(asked) if name not in (*wanted.names, *identity)]
         read = table.schema.select([*wanted.names, *(name for name in extra if name not in IDENTITY_COLUMNS)])
         read_identity = tuple(name for name in IDENTITY_COLUMNS if name in identity or name in extra)
         everything = pa.schema(
             [*arrow_schema(read), *(field for field in IDENTITY_FIELDS if field.name in read_identity)]
         )
-        rows = self._select(table, version, scan.since, read, read_identity, everything, scan.where)
+        rows = self._select(table, version, scan.since, read, read_identity, everything, scan.where, scan.keys)
         select = quote_list([*wanted.names, *identity])
-        query = f"SELECT {select} FROM {quote_identifier(SOURCE)} WHERE {scan.where.sql}"
-        return self._duck.stream(query, target, {SOURCE: rows}, scan.where)
+        conditions = " AND ".join(with_keys(scan, table.schema))
+        query = f"SELECT {select} FROM {quote_identifier(SOURCE)} WHERE {conditions}"
+        keys = {} if scan.keys is None else {KEYS: scan.keys}
+        return self._duck.stream(query, target, {SOURCE: rows, **keys}, scan.where)
 
     def changes(self, table: TableRef, old: ArmVersion, new: ArmVersion) -> tuple[Side, Side]:
         """Leave out rows that both versions see, by the indexes on `version` and `until`."""
@@ -259,6 +267,7 @@ class PostgresRowsArm(StorageArm):
         identity: Sequence[str],
         target: pa.Schema,
         wanted: Filter | None,
+        keys: pa.Table | None = None,
     ) -> pa.RecordBatchReader:
         conjuncts = wanted.conjuncts if wanted is not None else ()
         where: list[sql.Composable] = [
@@ -278,6 +287,8 @@ class PostgresRowsArm(StorageArm):
             if conjunct.column in _IDENTITY_SQL
         ]
         rows = visible_rows(table, version, since, [*counters, *in_spans(wanted)])
+        if keys is not None and since is None and not counters:
+            rows = rows_with_keys(self._database, self._duck, table, version, keys)
         return self._stream(table, (version,), rows, columns, identity, target, where)
 
     def _stream(

@@ -19,7 +19,7 @@ CREATE TEMPORARY TABLE lakeward_staged (
 
 -- name: unnumbered
 -- Whether rows of the parent version may be of before there were key numbers.
-SELECT unnumbered_to >= :base FROM lakeward.datasets WHERE id = :dataset_id;
+SELECT unnumbered_to >= :base AS unnumbered FROM lakeward.datasets WHERE id = :dataset_id;
 
 -- name: numbered
 UPDATE lakeward.datasets SET unnumbered_to = 0 WHERE id = :dataset_id;
