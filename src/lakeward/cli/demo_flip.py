@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RAW, FLIPPED, PIPELINE = "nyc.raw.flights", "nyc.analytics.flights_enriched", "flights"
 CORRECTED = "time_hour >= timestamptz '2013-12-31 18:00:00-05' and arr_delay < 100 and air_time is not null"
 """The flights that the writer corrects, and the reader looks at: some of the last evening of the year."""
-PAUSE_SECONDS = 2.0
+PAUSE_SECONDS = 1.0
 """Between two writes, and between two reads."""
 STEP = "flip"
 
