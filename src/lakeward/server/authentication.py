@@ -26,6 +26,9 @@ from lakeward.server.web.errors import wants_page
 PUBLIC: Final = ("/healthz", "/readyz", "/login", "/logout", "/login/oidc", "/login/oidc/callback")
 """The paths that whoever is nobody may ask for, besides the files of pages."""
 
+SIGNED_IN: Final = ("/api/v1/openapi.json",)
+"""The paths that everybody may ask for who is somebody: they tell of no dataset, or of those alone that one sees."""
+
 FILES: Final = "/static/"
 
 _BEARER = "bearer "

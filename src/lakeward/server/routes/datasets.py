@@ -29,6 +29,7 @@ from lakeward.server.representations import PAGE, REPRESENTATIONS, STREAMS, chos
 from lakeward.server.rooms import Here
 from lakeward.server.routing import NAME, Name, noun
 from lakeward.server.row_answers import of_version, streamed
+from lakeward.server.rules import needs
 from lakeward.storage.verbs import VERBS
 from lakeward.types.digest import EMPTY
 
@@ -67,15 +68,21 @@ BODY: dict[str, Any] = {
 }
 
 router = noun("datasets")
+READ = needs("dataset.read", of="name")
 
 
-@router.get("/datasets", summary="List datasets")
+@router.get("/datasets", summary="List datasets", dependencies=[needs("dataset.read", anywhere=True)])
 def list_datasets(rooms: Here) -> DatasetList:
     """Every dataset, by name."""
     return DatasetList(datasets=[DatasetSummary.of(each) for each in rooms.workspace.datasets()])
 
 
-@router.post("/datasets", status_code=HTTPStatus.CREATED, summary="Make a dataset")
+@router.post(
+    "/datasets",
+    status_code=HTTPStatus.CREATED,
+    summary="Make a dataset",
+    dependencies=[needs("dataset.create", anywhere=True)],
+)
 def create_dataset(rooms: Here, wanted: NewDataset, response: Response) -> DatasetSummary:
     """Make a dataset without rows. One that is there already, and is as declared, is answered with 200."""
     declaration = rooms.workspace.declare_dataset(
@@ -89,6 +96,7 @@ def create_dataset(rooms: Here, wanted: NewDataset, response: Response) -> Datas
 @router.get(
     f"{NAME}/rows",
     summary="Read rows",
+    dependencies=[READ],
     response_model=Page,
     responses={HTTPStatus.OK: {"content": STREAMS, "description": "A page of rows as JSON, or a stream of all rows."}},
 )
@@ -135,6 +143,7 @@ def read_rows(
 @router.post(
     f"{NAME}/rows",
     summary="Write rows",
+    dependencies=[needs("dataset.write", of="name")],
     openapi_extra=BODY,
 )
 async def write_rows(
@@ -170,6 +179,7 @@ async def write_rows(
 @router.get(
     f"{NAME}/changes",
     summary="Read what changed",
+    dependencies=[READ],
     response_class=StreamingResponse,
     responses={HTTPStatus.OK: {"content": STREAMS, "description": "A stream of rows, `__op` first."}},
 )
@@ -194,7 +204,7 @@ def read_changes(
     return streamed(dataset, reader, representation, newest)
 
 
-@router.get(f"{NAME}/history", summary="Read the history")
+@router.get(f"{NAME}/history", summary="Read the history", dependencies=[READ])
 def read_history(
     rooms: Here,
     name: Name,
@@ -208,7 +218,7 @@ def read_history(
     return TransactionPage(transactions=[Transaction.of(each) for each in shown], next=following)
 
 
-@router.get(f"{NAME}/digest", summary="Compute the checksum")
+@router.get(f"{NAME}/digest", summary="Compute the checksum", dependencies=[READ])
 def read_digest(rooms: Here, name: Name, arm: Arm = None, version: Version = None) -> Digest:
     """Compute the checksum of a version from the rows of an arm."""
     dataset = rooms.workspace.dataset(name)
@@ -219,7 +229,7 @@ def read_digest(rooms: Here, name: Name, arm: Arm = None, version: Version = Non
     return Digest(dataset=dataset.name, version=pinned, arm=arm or dataset.arm, digest=str(digest), rows=digest.count)
 
 
-@router.get(NAME, summary="Show a dataset")
+@router.get(NAME, summary="Show a dataset", dependencies=[READ])
 def show_dataset(rooms: Here, name: Name) -> DatasetSummary:
     """Its columns, key, and where it stands."""
     return DatasetSummary.of(rooms.workspace.dataset(name))

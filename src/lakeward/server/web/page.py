@@ -12,6 +12,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 import lakeward
 from lakeward.access.guard import may, principal
+from lakeward.access.principal import NOBODY
+from lakeward.server.logins import logins_of
 from lakeward.server.web import words
 from lakeward.server.web.messages import COOKIE, Said, said_before
 from lakeward.server.web.navigation import Place, shown
@@ -54,7 +56,8 @@ class Pages:
         given = {
             "path": request.url.path,
             "navigation": shown(self._places),
-            "who": principal().name,
+            "who": principal().name if principal() is not NOBODY else "",
+            "asked": logins_of(request) is not None,
             "may": may,
             # What stands around the part, and has to change with it, is sent along with it.
             "partial": block is not None,
