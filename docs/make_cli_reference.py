@@ -26,7 +26,9 @@ _COMMON = {parameter.name for parameter in COMMON}
 def reference() -> str:
     """Return the reference as Markdown."""
     root = typer.main.get_command(app)
-    lines = ["## Common options", "", "Every command takes them, after its name.", ""]
+    lines = ["## Where commands are run", "", "Before the command's name. See [remote.md](remote.md).", ""]
+    lines += _options([parameter for parameter in root.params if parameter.name in ("server", "token", "token_file")])
+    lines += ["## Common options", "", "Every command takes them, after its name.", ""]
     first = next(command for _, command in _commands(root, "lakeward"))
     lines += _options([parameter for parameter in first.params if parameter.name in _COMMON])
     lines += ["## Commands", ""]

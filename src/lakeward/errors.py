@@ -39,6 +39,7 @@
     │   ├── ParityMismatch                 exit 4   the two arms differ
     │   ├── CatalogError                            the Iceberg catalog refused or did not answer
     │   └── StorageFull                             no space left where data or metadata goes
+    ├── ServerError                                 the server that commands go to can't be reached, or went away
     ├── Busy                                        as much runs as may at a time: ask again
     ├── Forbidden                                   who asks for it may not have it
     ├── Stopped                                     the work was stopped from outside
@@ -306,6 +307,10 @@ class CatalogError(StorageError):
 
 class StorageFull(StorageError):
     """No space left where data or metadata goes."""
+
+
+class ServerError(LakewardError):
+    """The server that commands are sent to can't be reached, or went away."""
 
 
 class Busy(LakewardError):

@@ -10,6 +10,9 @@ MASK = "***"
 _USERINFO = re.compile(r"(?<=://)[^\s/@:]*:(?P<password>.*)@(?=[^@]*$)")
 _IN_TEXT = re.compile(r"(?<=://)[^\s/@]*:[^\s@]*(?=@)")
 """A user and password in a URL, wherever a text has one."""
+CALLED: dict[str, str] = {}
+"""What paths of this process are called for whoever reads what it prints: on a server they are its own."""
+
 _SHORTEST = 3
 """A shorter secret is masked where it stands in a URL only: masking every `a` would hide the message."""
 
@@ -26,6 +29,7 @@ class Redactor:
 
     def __init__(self) -> None:
         self._secrets: set[str] = set()
+        self._called = dict(CALLED)
 
     @classmethod
     def of_environment(cls) -> Redactor:
@@ -61,4 +65,6 @@ class Redactor:
         text = _IN_TEXT.sub(MASK, text)
         for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, MASK)
+        for path, name in self._called.items():
+            text = text.replace(path, name)
         return text

@@ -70,6 +70,8 @@ ACTIONS: Final[Mapping[str, Role]] = {
     "ledger.read": Role.VIEWER,
     "ledger.recover": Role.OPERATOR,
     "maintenance.run": Role.OPERATOR,
+    # Whatever the command needs is asked for besides.
+    "command.run": Role.VIEWER,
     "job.read": Role.VIEWER,
     "job.run": Role.BUILDER,
     # What a job does is what whoever adds, cancels or begins it anew has to be allowed, by the action of its kind.

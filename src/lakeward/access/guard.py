@@ -28,11 +28,12 @@ Result = TypeVar("Result")
 
 _acting: ContextVar[Principal | None] = ContextVar("lakeward_principal", default=None)
 _closed = 0
+_alone: Principal | None = None
 
 
 def principal() -> Principal:
     """Return who acts now."""
-    return _acting.get() or (NOBODY if _closed else OWNER)
+    return _acting.get() or _alone or (NOBODY if _closed else OWNER)
 
 
 @contextmanager
@@ -62,6 +63,12 @@ def closed() -> Iterator[None]:
         yield
     finally:
         _closed -= 1
+
+
+def act_alone(who: Principal) -> None:
+    """Let somebody act in all of this process from now on, whatever thread it is: it was made for them alone."""
+    global _alone
+    _alone = who
 
 
 def carried(function: Callable[P, Result]) -> Callable[P, Result]:

@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import lakeward
+from lakeward.cli import served
 from lakeward.cli.commands import (
     apply,
     audit,
@@ -43,6 +44,8 @@ from lakeward.cli.commands import (
     worker,
 )
 from lakeward.cli.next_steps import given_home, with_home
+from lakeward.cli.remote.dispatch import run_there
+from lakeward.cli.remote.target import split, target_of
 from lakeward.cli.session import PIPE_CLOSED, OutputFormat, Session, forget_stdout
 from lakeward.errors import LakewardError
 from lakeward.redaction import Redactor
@@ -116,6 +119,18 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    server: Annotated[
+        str | None,
+        typer.Option("--server", metavar="URL", help="Run the command on this server. Else LAKEWARD_SERVER."),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option("--token", metavar="TOKEN", help="Who asks it. Else --token-file, LAKEWARD_TOKEN."),
+    ] = None,
+    token_file: Annotated[
+        str | None,
+        typer.Option("--token-file", metavar="FILE", help="Holds the token. Else LAKEWARD_TOKEN_FILE."),
+    ] = None,
 ) -> None:
     """SQL pipelines over datasets that live as Postgres rows or Iceberg tables, and move between the two."""
 
@@ -127,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     before = signal.signal(signal.SIGTERM, _terminate)
     failures = Failures(given)
     try:
-        code = app(given, prog_name="lakeward", standalone_mode=False)
+        code = _run(given, failures)
         sys.stdout.flush()
         return failures.interrupted() if code == INTERRUPTED else int(code or 0)
     except LakewardError as error:
@@ -146,6 +161,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, before)
 
 
+def _run(given: Sequence[str], failures: Failures) -> int:
+    """Run a command here, or where options before it, or the environment, say."""
+    if served.now is None:
+        said, given = split(given)
+        target = target_of(said)
+        if target is not None:
+            failures.hide(target.token)
+            code = run_there(typer.main.get_command(app), given, target)
+            if code is not None:
+                return code
+    return int(app(list(given), prog_name="lakeward", standalone_mode=False) or 0)
+
+
 class Failures:
     """Says what went wrong: in text on standard error; as one JSON document on standard output, if that was asked for.
 
@@ -158,6 +186,11 @@ class Failures:
         self._verbose = any(each == "--verbose" or (each[:2] == "-v" and set(each[1:]) == {"v"}) for each in arguments)
         self._home = given_home(arguments)
         self._redactor = Redactor.of_environment()
+
+    def hide(self, secret: str | None) -> None:
+        """Never report this."""
+        if secret:
+            self._redactor.add(secret)
 
     def named(self, error: LakewardError) -> int:
         """Report an error of ours."""

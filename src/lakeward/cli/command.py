@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lakeward.cli import served
 from lakeward.cli.session import PIPE_CLOSED, OutputFormat, Session, forget_stdout
 
 Body = Callable[..., None]
@@ -65,6 +66,8 @@ def command(app: typer.Typer, name: str) -> Callable[[Body], Body]:
 
         def run(**arguments: Any) -> None:
             common = {parameter.name: arguments.pop(parameter.name) for parameter in COMMON}
+            if served.now is not None:
+                arguments = served.now.taken(arguments)
             session = Session(**common)
             try:
                 body(session, **arguments)

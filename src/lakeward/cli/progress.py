@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -144,7 +145,7 @@ def _width(stream: TextIO) -> int:
     try:
         return os.get_terminal_size(stream.fileno()).columns or _NO_WIDTH
     except (OSError, ValueError):
-        return _NO_WIDTH
+        return shutil.get_terminal_size((_NO_WIDTH, 0)).columns
 
 
 def _line(what: str, rows: int, total: int | None, seconds: float, unit: str = "rows") -> str:

@@ -18,6 +18,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from lakeward import logs
+from lakeward.cli import served
 from lakeward.cli.next_steps import with_home
 from lakeward.cli.progress import Progress
 from lakeward.errors import UnknownObject
@@ -117,7 +118,12 @@ class Session:
             UnknownObject: it is not there, and `make` is False.
         """
         opening = heavy("lakeward.wiring.opening")
-        loaded: LoadedSettings = opening.resolve_settings(self.flags, self.settings_file)
+        if served.now is not None:
+            self._learn(served.now.settings)
+            with opening.open_loaded(served.now.settings) as workspace:
+                yield workspace
+            return
+        loaded: LoadedSettings = heavy("lakeward.wiring.places").resolve_settings(self.flags, self.settings_file)
         self._learn(loaded)
         missing = _missing_home(loaded)
         if missing is not None and not make:
@@ -137,9 +143,11 @@ class Session:
             The workspace, and the actions that come before all others.
         """
         opening = heavy("lakeward.wiring.opening")
-        loaded: LoadedSettings = opening.resolve_settings(self.flags, self.settings_file)
+        places = heavy("lakeward.wiring.places")
+        found = served.now.settings if served.now is not None else None
+        loaded: LoadedSettings = found or places.resolve_settings(self.flags, self.settings_file)
         self._learn(loaded)
-        missing = _missing_home(loaded)
+        missing = _missing_home(loaded) if served.now is None else None
         if missing is None:
             with self.workspace() as workspace:
                 yield workspace, []

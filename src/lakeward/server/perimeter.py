@@ -22,8 +22,8 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 FOR_PROGRAMS = ("/api/", "/lakehouse/", "/healthz", "/readyz", "/metrics")
 """How paths begin that are no pages."""
 
-ROWS = ("/rows", "/ingest", "/pipelines/plan", "/pipelines/apply", "/models")
-"""How paths end to which rows are sent."""
+ROWS = ("/rows", "/ingest", "/pipelines/plan", "/pipelines/apply", "/models", "/commands")
+"""How paths end to which rows are sent, or files."""
 
 DOCUMENT_LIMIT = 1 << 20
 """How many bytes any other body may have: it is read into memory."""

@@ -16,6 +16,8 @@ from lakeward.jobs.queue import Jobs
 from lakeward.server.feed import Feed
 from lakeward.server.job_watch import JobWatch
 from lakeward.server.measures import Measures
+from lakeward.server.nursery import Nursery
+from lakeward.server.running import Commands
 from lakeward.server.streams import OpenStreams
 from lakeward.wiring.workspace import Workspace
 
@@ -58,6 +60,11 @@ class Rooms:
     def job_watch(self) -> JobWatch:
         """What tells those who follow a job of it."""
         return JobWatch(self.queue)
+
+    @cached_property
+    def commands(self) -> Commands:
+        """The commands of people elsewhere that run here."""
+        return Commands(Nursery(self.workspace.settings))
 
     @cached_property
     def measures(self) -> Measures:

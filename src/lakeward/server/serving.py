@@ -57,6 +57,7 @@ def serve(workspace: Workspace, settings: ServerSection, ready: Callable[[str], 
         )
         rooms: Rooms = app.state.rooms
         undo.callback(listen(rooms.measures))
+        undo.callback(rooms.commands.nursery.close)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, timeout_graceful_shutdown=GRACE_SECONDS, server_header=False
         )

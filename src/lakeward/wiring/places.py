@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from lakeward.errors import HomeNotWritable, SettingsError
 from lakeward.storage.warehouse import Warehouse, warehouse_at
-from lakeward.wiring.settings import Settings
+from lakeward.wiring.settings import SETTINGS_FILE, LoadedSettings, Settings, load_settings
 
 
 def prepared_home(settings: Settings) -> Path | None:
@@ -78,3 +79,21 @@ def _unusable(home: Path, why: str) -> HomeNotWritable:
         next_step="choose a directory that you may write to: --home DIR or LAKEWARD_HOME",
         home=str(home),
     )
+
+
+def resolve_settings(flags: Mapping[str, object], settings_file: str | Path | None = None) -> LoadedSettings:
+    """Load the settings; the home's own `lakeward.toml` counts, too.
+
+    Raises:
+        SettingsError: a setting is wrong, or the named file is not there.
+        HomeNotWritable: the home is below the home of a user whom there is not.
+    """
+    files = [Path(settings_file)] if settings_file is not None else []
+    for file in files:
+        if not file.exists():
+            raise SettingsError(
+                f"there is no settings file {file}", next_step="name one that is there, or none", file=str(file)
+            )
+    first = load_settings(flags, files)
+    home = first.values.home
+    return first if home is None else load_settings(flags, [expanded(home) / SETTINGS_FILE, *files])

@@ -36,6 +36,8 @@ ENVIRONMENT_PREFIX = "LAKEWARD_"
 SETTINGS_FILE = "lakeward.toml"
 
 TEST_PREFIX = "LAKEWARD_TEST_"
+CLIENT = ("LAKEWARD_SERVER", "LAKEWARD_TOKEN", "LAKEWARD_TOKEN_FILE")
+"""Variables that say which server commands are sent to, and as whom; no settings of a workspace."""
 """Variables of the product's own tests; any other that begins with `LAKEWARD_` is a setting, or a mistake."""
 
 
@@ -120,7 +122,7 @@ def _environment() -> Iterator[tuple[str, dict[str, Any]]]:
         SettingsError: one is no setting. Were it ignored, a misspelt one would leave the default in force unseen.
     """
     for name, value in sorted(os.environ.items()):
-        if not name.startswith(ENVIRONMENT_PREFIX) or name.startswith(TEST_PREFIX) or not value:
+        if not name.startswith(ENVIRONMENT_PREFIX) or name.startswith(TEST_PREFIX) or name in CLIENT or not value:
             continue
         first, *others = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
         if first not in Settings.model_fields:

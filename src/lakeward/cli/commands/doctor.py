@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lakeward.cli import served
 from lakeward.cli.command import command
 from lakeward.cli.session import Session, heavy
 from lakeward.cli.text import table
@@ -26,7 +27,10 @@ def doctor(session: Session, probe: Probe = False) -> None:
     Versions, platform, database, warehouse, catalog, and each setting with its source. Exit code 1 if something is
     broken.
     """
-    examination = heavy("lakeward.wiring.doctor").examine(session.flags, session.settings_file, probe=probe)
+    loaded = served.now.settings if served.now is not None else None
+    examination = heavy("lakeward.wiring.doctor").examine(
+        session.flags, session.settings_file, probe=probe, loaded=loaded
+    )
     broken = [check for check in examination.checks if not check.ok]
     lines = [f"{'ok    ' if check.ok else 'BROKEN'} {check.name}: {check.detail}" for check in examination.checks]
     settings = [(each.name, each.value, each.source) for each in examination.settings]

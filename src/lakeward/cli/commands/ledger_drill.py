@@ -91,7 +91,7 @@ def drill(
 
 
 def _named(session: Session) -> bool:
-    loaded = heavy("lakeward.wiring.opening").resolve_settings(session.flags, session.settings_file)
+    loaded = heavy("lakeward.wiring.places").resolve_settings(session.flags, session.settings_file)
     values = loaded.values
     somewhere = (values.home, values.database_url, values.warehouse)
     return any(each is not None for each in somewhere) or bool(values.catalog)
@@ -109,7 +109,7 @@ def _ground(session: Session) -> Iterator[Ground]:
     """Open the workspace, a temporary one unless another is named, and say how its processes find it."""
     opening, places, process = heavy("lakeward.wiring.opening"), heavy("lakeward.wiring.places"), heavy(PROCESS)
     runner, outage = heavy("lakeward.testing.drill.run"), heavy("lakeward.testing.drill.outage")
-    loaded = opening.resolve_settings(session.flags, session.settings_file)
+    loaded = heavy("lakeward.wiring.places").resolve_settings(session.flags, session.settings_file)
     values = loaded.values
     own = not _named(session)
     if not own and values.home is None and values.database_url is None:

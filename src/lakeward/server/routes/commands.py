@@ -1,0 +1,101 @@
+"""Commands of the command line, run here for somebody elsewhere: `lakeward --server`."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from pathlib import Path
+from shutil import rmtree
+from typing import Annotated
+
+from anyio import CancelScope
+from anyio.to_thread import run_sync
+from fastapi import Header, Request
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from lakeward.access.guard import principal
+from lakeward.errors import UsageError
+from lakeward.server.bodies import checked_headers, received
+from lakeward.server.frames import MEDIA_TYPE
+from lakeward.server.orders import EXAMPLE, unpack
+from lakeward.server.orders import MEDIA_TYPE as ARCHIVE
+from lakeward.server.rooms import Here, Rooms
+from lakeward.server.routing import noun
+from lakeward.server.rules import needs
+
+router = noun("commands")
+
+
+class Typed(BaseModel):
+    """A line that was typed, for a command that waits for it."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"line": "main.sales.orders"}})
+
+    line: str = Field(max_length=10_000, pattern=r"^[^\n\r]*$", description="without its end")
+
+
+@router.post(
+    "/commands",
+    summary="Run a command of the command line",
+    response_class=StreamingResponse,
+    responses={
+        HTTPStatus.OK: {
+            "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+            "description": "Frames: what the command writes, the files that it made, and at last its exit code.",
+        }
+    },
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": f"An archive: `order.json` first, as here, then the files that it names, below `files/`. "
+            f"The order: {json.dumps(EXAMPLE)}",
+            "content": {ARCHIVE: {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+    dependencies=[needs("command.run", anywhere=True)],
+)
+async def run_command(
+    rooms: Here, request: Request, content_type: Annotated[str, Header(include_in_schema=False)] = ""
+) -> StreamingResponse:
+    """Run a command in a process of its own, as whoever asks, on the files that come with it.
+
+    It ends when the connection does: interrupted first, as by Ctrl-C. See docs/remote.md for the frames.
+    """
+    checked_headers(request)
+    if content_type.partition(";")[0].strip().lower() != ARCHIVE:
+        raise UsageError(f"a command is ordered by {ARCHIVE}", safe="nothing was done", content_type=content_type)
+    who = principal()
+    folder = Path(tempfile.mkdtemp(dir=rooms.scratch, prefix="command-"))
+    try:
+        async with received(request, rooms.scratch) as archive:
+            await run_sync(unpack, archive, folder, who)
+    except BaseException:
+        with CancelScope(shield=True):
+            await run_sync(rmtree, folder, True)
+        raise
+    return StreamingResponse(
+        _run(rooms, folder, who.name), media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"}
+    )
+
+
+async def _run(rooms: Rooms, folder: Path, owner: str) -> AsyncIterator[bytes]:
+    try:
+        async for part in rooms.commands.run(folder, owner):
+            yield part
+    finally:
+        with CancelScope(shield=True):
+            await run_sync(rmtree, folder, True)
+
+
+@router.post(
+    "/commands/{id}/answer",
+    status_code=HTTPStatus.NO_CONTENT,
+    summary="Answer what a running command asks",
+    dependencies=[needs("command.run", anywhere=True)],
+)
+async def answer_command(rooms: Here, id: str, typed: Typed) -> None:
+    """Pass on a line to a command of one's own that waits for it: a name that is to be confirmed, say."""
+    await rooms.commands.get(id, principal().name).answer(typed.line)
