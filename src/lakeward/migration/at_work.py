@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from lakeward import stopping
 from lakeward.control.flips import FlipRecord, Flips
 from lakeward.control.leases import Heartbeat
 from lakeward.errors import LakewardError, LeaseLost
@@ -13,9 +14,10 @@ log = logging.getLogger("lakeward.flips")
 
 
 def checking(heartbeat: Heartbeat, dataset: str) -> Callable[[], None]:
-    """Return what raises LeaseLost once the flip of a dataset is another process's."""
+    """Return what raises LeaseLost once the flip of a dataset is another process's, and Stopped once it is to end."""
 
     def check() -> None:
+        stopping.check()
         if not heartbeat.beat():
             raise LeaseLost(
                 f"the flip of dataset {dataset} was taken over: this process was silent for too long",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from lakeward import stopping
 from lakeward.control.deciding import ROWLESS_KINDS, lease_lost
 from lakeward.control.leases import Heartbeat
 from lakeward.control.records import ArmVersion, Counts, Decision, Idle, Intent, Mirrored, OpenTransaction, Remembered
@@ -243,9 +244,13 @@ def result_of(job: Job) -> WriteResult:
 
 
 def checking(job: Job, heartbeat: Heartbeat, together: SideBySide[Job]) -> Callable[[], None]:
-    """Return what raises LeaseLost once the job's lease is gone, and Stopped once another one has failed."""
+    """Return what raises LeaseLost once the job's lease is gone, and Stopped once another one has failed.
+
+    Stopped, too, once the work that it is a part of is to end: see `lakeward.stopping`.
+    """
 
     def check() -> None:
+        stopping.check()
         together.check()
         if heartbeat.lost:
             raise lease_lost(job.transaction)

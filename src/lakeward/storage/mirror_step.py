@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from lakeward.clock import Faults
 from lakeward.control.metrics import Metrics
 from lakeward.control.records import ArmVersion
-from lakeward.errors import ParityMismatch
+from lakeward.errors import ParityMismatch, Stopped
 from lakeward.happenings import told
 from lakeward.storage.arm import StorageArm
 from lakeward.storage.job import Job, about_job
@@ -58,6 +58,10 @@ class MirrorStep:
             self._faults.at("mirror")
             job.mirrored = self._mirroring.along(transaction, written, check, whole=prepared.rebases)
             self._faults.at("mirror:prepared")
+        except Stopped:
+            # It is the write that is to end, with the mirror as it was.
+            self._remove(job, mirror.arm)
+            raise
         except Exception as error:
             job.mirrored, job.mirror_error = None, f"{type(error).__name__}: {error}"
             job.mismatch = str(error) if isinstance(error, ParityMismatch) else None

@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from lakeward import stopping
 from lakeward.clock import Clock, Faults, Ids
 from lakeward.control.deciding import lease_lost
 from lakeward.control.divergence import Compaction, Divergence
@@ -210,6 +211,7 @@ class WriteProtocol:
             self._audit(job)
         for job in jobs:
             self._mirror(job, heartbeat, checking(job, heartbeat, together))
+        stopping.check()
         self._decide(jobs)
 
     @told("write.intent", about_intent)

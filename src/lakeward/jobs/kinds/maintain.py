@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from lakeward import stopping
 from lakeward.access.principal import Place
 from lakeward.jobs.kind import JobKind, JobOptions, Tell
 from lakeward.storage.maintenance import DEFAULT_SECONDS
@@ -45,6 +46,9 @@ class Maintain(JobKind[MaintainOptions]):
             older_than=options.older_than,
             progress=lambda what, done: tell.progress(what, done, unit="things"),
         )
+        if report.failures:
+            # Where it was told to end, that is what the datasets failed by.
+            stopping.check()
         for failure in report.failures:
             tell.line(f"{failure.dataset}: not maintained to the end: {failure.error}")
         return report.to_json()

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from lakeward import stopping
 from lakeward.access.principal import Place
 from lakeward.errors import MoveRefused
 from lakeward.jobs.kind import JobKind, JobOptions, Tell
@@ -50,6 +51,7 @@ class Move(JobKind[MoveOptions]):
         for number, each in enumerate(moving, start=1):
             outcomes.append(each.to_json())
             tell.progress("tables", number, unit="tables")
+            stopping.check()
             if each.relocation is not None:
                 tell.line(f"{each.dataset}: {each.outcome}{f': {each.reason}' if each.reason else ''}")
         failed = [each for each in outcomes if each["outcome"] == FAILED]

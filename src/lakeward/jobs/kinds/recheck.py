@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from lakeward import stopping
 from lakeward.access.principal import Place
 from lakeward.errors import ParityMismatch, StorageError
 from lakeward.jobs.kind import JobKind, JobOptions, Tell
@@ -41,9 +42,13 @@ class Recheck(JobKind[RecheckOptions]):
 
     def run(self, workspace: Workspace, options: RecheckOptions, tell: Tell) -> Mapping[str, Any]:
         """Compare them; what is found is kept, and a difference in one keeps no other from being looked at."""
-        found = workspace.comparisons.recheck(
-            *options.datasets, older_than=options.older_than, tell=lambda name: tell.progress(name, 0)
-        )
+
+        def told(name: str) -> None:
+            stopping.check()
+            tell.progress(name, 0)
+
+        found = workspace.comparisons.recheck(*options.datasets, older_than=options.older_than, tell=told)
+        stopping.check()
         for each in found:
             tell.line(f"{each.dataset}: {each.outcome}{f': {each.error}' if each.error else ''}")
         documents = [each.to_json() for each in found]
