@@ -260,6 +260,7 @@ class Demo:
             return ["lakeward demo --home ./lakeward-demo", "lakeward init ./my-project"]
         home = shlex.quote(str(self.home))
         return [
+            f"lakeward serve --home {home}",
             f"lakeward status --home {home}",
             f"lakeward dataset preview {DELAYS} --home {home}",
             f"lakeward dataset history {DELAYS} --home {home}",

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 import lakeward
@@ -69,6 +69,8 @@ class Measures:
 
     def __init__(self, workspace: Workspace | None, streams: Callable[[], int]) -> None:
         self.registry = CollectorRegistry()
+        # When each series began: one more of each, which nobody asks for.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self._requests = Counter(
             "lakeward_http_requests", "Requests.", ("method", "route", "status"), registry=self.registry
         )

@@ -96,11 +96,18 @@ def _workers(workspace: Workspace) -> Iterator[Check]:
 
 
 def _server(workspace: Workspace) -> Iterator[Check]:
-    host = workspace.settings.values.server.host
-    safe = _loopback(host)
-    detail = f"listens on {host}, " + ("this machine only" if safe else "which other machines reach")
-    step = "let a proxy with TLS stand before it, and let the server listen on 127.0.0.1: docs/operations.md"
-    yield Check("server", True, detail, None if safe else step)
+    server = workspace.settings.values.server
+    alone = _loopback(server.host)
+    open_to_all = server.auth == "off"
+    where = "this machine only" if alone else "which other machines reach"
+    detail = f"listens on {server.host}, {where}; server.auth is {server.auth}"
+    if alone and not (open_to_all and server.hosts):
+        yield Check("server", True, detail)
+    elif open_to_all:
+        step = 'let who asks log in: server.auth = "on", see docs/access.md'
+        yield Check("server", False, f"{detail}: whoever reaches it may do all", step)
+    else:
+        yield Check("server", True, detail, "put a proxy with TLS before it: docs/operations.md")
 
 
 def _extras(workspace: Workspace) -> Iterator[Check]:

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import NoReturn
 
+import httpx
 import pytest
 
 from support.commands import Run, environment, process
@@ -37,9 +38,7 @@ def alone(place: Path, monkeypatch: pytest.MonkeyPatch, short_tmp: Path) -> Path
 
 def test_demo_from_end_to_end_twice(alone: Path, short_tmp: Path) -> None:
     home = short_tmp / "home"
-    first = process("demo", "--home", home)
-    out, err = first.communicate(timeout=280)
-    assert first.returncode == 0, err
+    out = _served_until_ctrl_c(process("demo", "--home", home, "--serve"))
     enriched = "nyc.analytics.flights_enriched"
     assert f"nyc.raw.flights, January to November: {BEFORE:,} rows read, now {BEFORE:,}" in out
     assert f"{enriched}: {BEFORE:,} rows computed, now {BEFORE:,}, version 1 on the postgres arm" in out
@@ -80,10 +79,30 @@ def test_demo_from_end_to_end_twice(alone: Path, short_tmp: Path) -> None:
     assert second.returncode == 0 and err == ""
     done = {step["step"]: step for step in document["steps"] if not step.get("done_before")}
     assert set(done) == {"predict", "time travel"}
-    for step in document["next_steps"]:
+    assert document["next_steps"][0].startswith("lakeward serve ")
+    for step in document["next_steps"][1:]:
         child = process(*shlex.split(step)[1:])
         out, err = child.communicate(timeout=60)
         assert child.returncode == 0, (step, err)
+
+
+def _served_until_ctrl_c(demo: subprocess.Popen[str]) -> str:
+    """Return what the demo prints; when it serves its workspace, look whether it does, and end it."""
+    assert demo.stdout is not None
+    out = ""
+    try:
+        for line in demo.stdout:
+            out += line
+            if served := re.search(r"open (http://\S+) in a browser", line):
+                dataset = httpx.get(f"{served[1]}/api/v1/datasets/nyc.analytics.flights_enriched").json()
+                assert dataset["row_count"] == FLIGHTS
+                demo.send_signal(signal.SIGINT)
+                break
+        rest, err = demo.communicate(timeout=60)
+    finally:
+        demo.kill()
+    assert demo.returncode == 0, err
+    return out + rest
 
 
 @pytest.mark.parametrize("seconds", [0.7, 6.0])

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakeward.cli.build_progress import shown_to_the_end
 from lakeward.cli.command import DryRunOption, command
 from lakeward.cli.demo import STEPS, Demo
 from lakeward.cli.demo_data import data_files
 from lakeward.cli.next_steps import lakeward
-from lakeward.cli.session import Session, heavy
+from lakeward.cli.session import OutputFormat, Session, heavy
 from lakeward.errors import UsageError
+
+if TYPE_CHECKING:
+    from lakeward.wiring.workspace import Workspace
 
 _ELSEWHERE = ("LAKEWARD_DATABASE_URL", "LAKEWARD_WAREHOUSE", "LAKEWARD_CATALOG__")
 
@@ -30,6 +35,10 @@ def register(app: typer.Typer) -> None:
 def demo(
     session: Session,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the temporary workspace; --home keeps its own.")] = False,
+    serve: Annotated[
+        bool | None,
+        typer.Option("--serve/--no-serve", help="Serve it at the end, until Ctrl-C; default: on a terminal."),
+    ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
     """Show the main job on real data, in about a minute.
@@ -37,6 +46,8 @@ def demo(
     Flights of New York: from CSV files through SQL pipelines into Postgres rows and Iceberg tables. December arrives
     late: first with a mistake, which an expectation keeps out, then mended, and only what is new is built. A dataset is
     flipped from Postgres to Iceberg, back, and to Iceberg again, while its pipeline writes it and a reader reads it.
+
+    At the end, on a terminal, the workspace is served: open the URL in a browser; Ctrl-C ends it.
 
     Without --home it works in a temporary directory, which is removed at the end. Repeated with the same --home, it
     does nothing twice.
@@ -48,28 +59,49 @@ def demo(
         session.show_actions([f"open a workspace {where}", *(step.does for step in STEPS)], again)
         return
     started = time.monotonic()
+    text = session.output is OutputFormat.text
+    served = text and (sys.stdout.isatty() if serve is None else serve)
     with _directory(session.home, keep) as home:
         session.say(f"workspace    {home}")
         opened = time.monotonic()
         with heavy("lakeward.wiring.opening").open_workspace(home) as workspace:
             session.say(f"             open on {workspace.database.display_url} ({time.monotonic() - opened:.1f} s)")
             demonstration = Demo(session, workspace, home, data)
-            for step in STEPS:
-                demonstration.run(step)
-        seconds = time.monotonic() - started
-        kept = keep or session.home is not None
-        document = {
-            "home": str(home) if kept else None,
-            "seconds": round(seconds, 1),
-            "steps": demonstration.facts,
-            "iceberg": demonstration.iceberg,
-        }
-        lines = [f"done in {seconds:.0f} s. The server is stopped; nothing is left running."]
-        if kept:
-            lines += ["", "The Iceberg table opens without Lakeward, in Python:", *demonstration.opening_lines(), ""]
-        else:
-            lines.append("The temporary workspace is removed now; with --home DIR it stays.")
-        session.show(document, lines, demonstration.next_steps(kept))
+            with shown_to_the_end(session):
+                for step in STEPS:
+                    demonstration.run(step)
+            seconds = time.monotonic() - started
+            if served:
+                session.say(f"done in {seconds:.0f} s")
+                _serve(session, workspace)
+        _show(session, demonstration, seconds, kept=keep or session.home is not None)
+
+
+def _show(session: Session, demonstration: Demo, seconds: float, *, kept: bool) -> None:
+    document = {
+        "home": str(demonstration.home) if kept else None,
+        "seconds": round(seconds, 1),
+        "steps": demonstration.facts,
+        "iceberg": demonstration.iceberg,
+    }
+    lines = [f"done in {seconds:.0f} s. The server is stopped; nothing is left running."]
+    if kept:
+        lines += ["", "The Iceberg table opens without Lakeward, in Python:", *demonstration.opening_lines(), ""]
+    else:
+        lines.append("The temporary workspace is removed now; with --home DIR it stays.")
+    session.show(document, lines, demonstration.next_steps(kept))
+
+
+def _serve(session: Session, workspace: Workspace) -> None:
+    """Serve the workspace until Ctrl-C; without what that needs, say how to get it."""
+    try:
+        serving = heavy("lakeward.server.serving")
+    except ModuleNotFoundError as error:
+        session.say(f"serve        not now: {error.name} is missing; pip install 'lakeward[server]'")
+        return
+    # A port of its own: the usual one may be a server's that works.
+    settings = workspace.settings.values.server.model_copy(update={"port": 0})
+    serving.serve(workspace, settings, lambda url: session.say(f"serve        open {url} in a browser; Ctrl-C ends it"))
 
 
 @contextmanager
