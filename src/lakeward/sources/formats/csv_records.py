@@ -127,6 +127,9 @@ class RecordReader:
         """
         names = [str(position) for position in range(len(self.names))]
         data = block.data
+        if not data:
+            # The parser knows no table without rows.
+            return [pa.array([], pa.string()) for position in range(len(names)) if wanted is None or position in wanted]
         # The parser drops a byte-order mark at the start of its input, where it is data: an empty line goes before.
         marked = data.startswith(codecs.BOM_UTF8)
         try:
