@@ -19,6 +19,7 @@ import pytest
 import lakeward
 from lakeward.access.principal import Grant, Principal
 from lakeward.access.roles import Role
+from lakeward.cli.app import main
 from lakeward.errors import UsageError
 from lakeward.server.frames import ASKS, ENDED, ERR, OUT, frames
 from lakeward.server.nursery import Nursery
@@ -195,3 +196,35 @@ def test_an_order_is_read_before_its_files(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(UsageError, match="does not begin with"):
         unpack(packed, tmp_path / "folder", OWNER)
+
+
+def test_a_token_says_who_asks_and_the_audit_log_who_did(
+    workspace: lakeward.Workspace,
+    home: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    viewer = workspace.access.add_token("vera", role=Role.VIEWER, on="main.remote")[1]
+    builder = workspace.access.add_token("bert", role=Role.BUILDER, on="main")[1]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("id\n1\n2\n")
+    (tmp_path / "token").write_text(builder)
+    monkeypatch.setenv("LAKEWARD_SERVER__AUTH", "on")
+    with serving(home) as running:
+        monkeypatch.delenv("LAKEWARD_SERVER__AUTH")
+
+        def ask(said: list[str], *arguments: str) -> tuple[int, str]:
+            code = main(["--server", running.url, *said, *arguments])
+            told = "".join(capfd.readouterr())
+            assert viewer not in told and builder not in told
+            return code, told
+
+        code, told = ask(["--token", viewer], "dataset", "preview", "main.remote.orders")
+        assert code == 0 and "n3" in told, told
+        code, told = ask(["--token", viewer], "dataset", "drop", "main.remote.orders", "--yes")
+        assert code == 1 and "vera may not do" in told, told
+        assert ask(["--token", "lw_aaaaaaaa_none"], "status")[0] == ask([], "status")[0] == 1
+        code, told = ask(["--token-file", "token"], "dataset", "import", "main.remote.berts", "rows.csv")
+        assert code == 0, told
+    assert workspace.access.audit(subject="main.remote.berts")[-1].actor == "bert"
