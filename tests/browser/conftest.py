@@ -9,13 +9,14 @@ import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 import uvicorn
+from fastapi import FastAPI
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import lakeward
@@ -70,7 +71,13 @@ def orders(seen_workspace: lakeward.Workspace) -> lakeward.Dataset:
 def url(seen_workspace: lakeward.Workspace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where the server is."""
     scratch: Path = tmp_path_factory.mktemp("bodies")
-    app = create_app(seen_workspace, scratch, page_rows=100, body_limit=8 << 20)
+    with serving(create_app(seen_workspace, scratch, page_rows=100, body_limit=8 << 20)) as address:
+        yield address
+
+
+@contextmanager
+def serving(app: FastAPI) -> Iterator[str]:
+    """Serve an application, and return where."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
@@ -95,13 +102,20 @@ class Seen:
 
     Args:
         page: to look at and act on.
+        server: which is looked at.
         requests: the addresses that it asked for.
         complaints: of its console, among them those about its policy, and errors of its scripts.
     """
 
     page: Page
+    server: str
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
+
+    def told(self, kind: str, text: str) -> None:
+        """Note what the console says; a verbose one gives advice on forms, too."""
+        if kind not in ("verbose", "debug", "info", "log"):
+            self.complaints.append(f"{kind}: {text}")
 
     def refused(self) -> None:
         """Leave out what the console says of an answer with a status of 4xx."""
@@ -114,19 +128,25 @@ def look(browser: Browser, url: str) -> Iterator[Callable[..., Seen]]:
     """Opens a page of the server; in the end nothing may have been asked of another one, and nothing complained of."""
     opened: list[Seen] = []
 
-    def at(path: str, size: tuple[int, int] = DESK, scheme: str = "light", scripts: bool = True) -> Seen:
+    def at(
+        path: str,
+        size: tuple[int, int] = DESK,
+        scheme: str = "light",
+        scripts: bool = True,
+        server: str = url,
+    ) -> Seen:
         width, height = size
         context = browser.new_context(
-            base_url=url,
+            base_url=server,
             viewport={"width": width, "height": height},
             color_scheme="dark" if scheme == "dark" else "light",
             reduced_motion="reduce",
             java_script_enabled=scripts,
         )
         context.set_default_timeout(PATIENCE_MS)
-        seen = Seen(context.new_page())
+        seen = Seen(context.new_page(), server)
         seen.page.on("request", lambda request: seen.requests.append(request.url))
-        seen.page.on("console", lambda message: seen.complaints.append(f"{message.type}: {message.text}"))
+        seen.page.on("console", lambda message: seen.told(message.type, message.text))
         seen.page.on("pageerror", lambda error: seen.complaints.append(str(error)))
         opened.append(seen)
         seen.page.goto(path, wait_until="load")
@@ -136,6 +156,6 @@ def look(browser: Browser, url: str) -> Iterator[Callable[..., Seen]]:
     for seen in opened:
         seen.page.context.close()
     for seen in opened:
-        elsewhere = [each for each in seen.requests if not each.startswith((f"{url}/", "data:", "blob:"))]
+        elsewhere = [each for each in seen.requests if not each.startswith((f"{seen.server}/", "data:", "blob:"))]
         assert not elsewhere, elsewhere
         assert not seen.complaints, seen.complaints
