@@ -37,14 +37,14 @@ def served_workspace(
 
 
 @pytest.fixture(scope="session")
-def new_app(served_workspace: lakeward.Workspace, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], FastAPI]:
+def new_app(served_workspace: lakeward.Workspace, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., FastAPI]:
     """Makes the application; each is of one event loop."""
     scratch: Path = tmp_path_factory.mktemp("bodies")
-    return lambda: create_app(served_workspace, scratch, page_rows=100, body_limit=8 << 20)
+    return lambda **more: create_app(served_workspace, scratch, page_rows=100, body_limit=8 << 20, **more)
 
 
 @pytest.fixture(scope="session")
-def api(new_app: Callable[[], FastAPI]) -> Iterator[TestClient]:
+def api(new_app: Callable[..., FastAPI]) -> Iterator[TestClient]:
     """A client whose paths begin behind `/api/v1`."""
     with TestClient(new_app(), base_url="http://localhost/api/v1") as client:
         yield client
@@ -75,7 +75,7 @@ def limited(
 
 
 @pytest.fixture(scope="session")
-def live(new_app: Callable[[], FastAPI]) -> Iterator[str]:
+def live(new_app: Callable[..., FastAPI]) -> Iterator[str]:
     """The URL behind which the application really listens, for what is no answer as a whole."""
     server = uvicorn.Server(uvicorn.Config(new_app(), log_config=None, access_log=False))
     listener = socket.create_server(("127.0.0.1", 0))

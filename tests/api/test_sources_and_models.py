@@ -55,16 +55,16 @@ def test_who_may_not_do_all_reaches_nothing_through_the_server(api: TestClient) 
 
 def test_a_model_is_added_by_its_file(api: TestClient) -> None:
     def add(content: bytes, **fields: Any) -> Any:
-        given = {"name": "churn", "feature": ["amount", "age"], "output": ["risk=y"], **fields}
+        given = {"name": "leaving", "feature": ["amount", "age"], "output": ["risk=y"], **fields}
         return api.post("/models", data=given, files={"file": ("../../risk.onnx", content)})
 
     first = add(linear([1.0, 2.0]))
     assert first.status_code == 200, first.text
-    assert (first.json()["reference"], first.json()["origin"], first.json()["new"]) == ("churn@1", "risk.onnx", True)
+    assert (first.json()["reference"], first.json()["origin"], first.json()["new"]) == ("leaving@1", "risk.onnx", True)
     assert add(linear([1.0, 2.0])).json()["new"] is False
-    assert [each["version"] for each in api.get("/models", params={"model": "churn"}).json()["models"]] == [1]
-    assert api.get("/models/churn@1").json()["features"][0]["name"] == "amount"
-    assert api.get("/models/churn@9").status_code == 404
+    assert [each["version"] for each in api.get("/models", params={"model": "leaving"}).json()["models"]] == [1]
+    assert api.get("/models/leaving@1").json()["features"][0]["name"] == "amount"
+    assert api.get("/models/leaving@9").status_code == 404
     evil = pickle.dumps({"a": 1})
     refused = add(evil)
     assert refused.status_code == 422 and "/tmp" not in refused.text, refused.text

@@ -85,3 +85,17 @@ def test_settings_are_told_without_secrets(api: TestClient, served_workspace: la
     assert shown["server.page_rows"]["source"] == "default" and shown["database_url"]["value"] == "***"
     url = served_workspace.settings.values.database_url
     assert url is not None and url.get_secret_value() not in answer.text
+
+
+def test_who_changed_what(make: Make, api: TestClient) -> None:
+    dataset = make()
+    post(api, f"/datasets/{dataset.name}/rename", to="audited")
+    found = api.get("/audit", params={"action": "dataset.rename", "limit": 1}).json()["lines"]
+    assert found[0]["after"] == {"name": "audited"} and found[0]["actor"]
+    assert api.get("/audit", params={"since": "2100-01-01T00:00:00Z"}).json()["lines"] == []
+
+
+def test_a_text_with_a_nul_is_refused_wherever_it_is_asked_for(api: TestClient) -> None:
+    for path, name in (("/models", "model"), ("/jobs", "by"), ("/audit", "who"), ("/flags", "dataset")):
+        answer = api.get(path, params={name: "a\0b"})
+        assert answer.status_code in (400, 404), (path, answer.text)

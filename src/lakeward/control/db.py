@@ -240,6 +240,16 @@ class Database:
             yield
         except (sqlalchemy.exc.OperationalError, sqlalchemy.exc.TimeoutError, psycopg.OperationalError) as error:
             raise self._name(error) from None
+        except (sqlalchemy.exc.DataError, psycopg.DataError) as error:
+            cause = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
+            # The driver refuses it before it is sent, wherever somebody asks for a name or a text that has one.
+            if getattr(cause, "sqlstate", None) is None and "NUL (0x00)" in str(cause):
+                raise UsageError(
+                    "a text has a NUL character, which Postgres has not",
+                    safe="nothing was changed",
+                    next_step="leave it out",
+                ) from None
+            raise
 
     def _name(self, error: Exception) -> LakewardError:
         cause = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp
@@ -14,6 +15,7 @@ from lakeward.server.authentication import Authentication
 from lakeward.server.found_routes import include_all
 from lakeward.server.logins import Logins
 from lakeward.server.perimeter import LOOPBACK, Perimeter
+from lakeward.server.problems import MEDIA_TYPE as PROBLEM
 from lakeward.server.problems import register
 from lakeward.server.rooms import Rooms
 from lakeward.server.routing import PREFIX
@@ -68,6 +70,15 @@ def create_app(
 
 class _Application(FastAPI):
     """Tells of every request, those included that are refused, or fail, before a route is found."""
+
+    def openapi(self) -> dict[str, Any]:
+        """See FastAPI, which takes every model for one of plain JSON; problems have a type of their own."""
+        described = super().openapi()
+        operations = [each for path in described["paths"].values() for each in path.values()]
+        for status, response in (each for operation in operations for each in operation["responses"].items()):
+            if status[0] in "45" and "application/json" in response.get("content", {}):
+                response["content"][PROBLEM] = response["content"].pop("application/json")
+        return described
 
     def build_middleware_stack(self) -> ASGIApp:
         """See Starlette; what tells of requests stands around all of it."""

@@ -82,6 +82,7 @@ def list_datasets(rooms: Here) -> DatasetList:
     status_code=HTTPStatus.CREATED,
     summary="Make a dataset",
     dependencies=[needs("dataset.create", anywhere=True)],
+    responses={HTTPStatus.OK: {"model": DatasetSummary, "description": "It was there, as declared."}},
 )
 def create_dataset(rooms: Here, wanted: NewDataset, response: Response) -> DatasetSummary:
     """Make a dataset without rows. One that is there already, and is as declared, is answered with 200."""
