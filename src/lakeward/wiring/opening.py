@@ -167,13 +167,13 @@ def _assemble(
 ) -> Workspace:
     settings = loaded.values
     home = prepared_home(settings)
-    database = _database(settings, home, undo)
+    warehouse, database = warehouse_of(settings, home), _database(settings, home, undo)  # refused before it starts
     migrate(database)
     tree, ledger = Tree(database), _ledger(settings.ledger, database)
     slots = Slots(database, ledger, clock, timeout_seconds=settings.ledger.lock_timeout_seconds)
     counting = _counting(database, undo)
     scratch = scratch_below(home, undo)
-    storage_settings = _storage_settings(settings, warehouse_of(settings, home), scratch)
+    storage_settings = _storage_settings(settings, warehouse, scratch)
     duck = Duck(storage_settings)
     undo.callback(duck.close)
     made = MadeArms(ArmContext(database, ledger, storage_settings, duck, ids, faults), arms_by_name)
