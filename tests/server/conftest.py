@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -81,6 +81,12 @@ def served(workspace: lakeward.Workspace, home: Path) -> Iterator[Served]:
     """The server of the module's tests."""
     with serving(home) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def serving_home(workspace: lakeward.Workspace, home: Path) -> Callable[[], AbstractContextManager[Served]]:
+    """Starts a server of the module's workspace, to be ended by the test."""
+    return lambda: serving(home)
 
 
 @pytest.fixture(scope="module")
