@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import lakeward
+from lakeward.errors import ExpectationFailed
 from lakeward.server.app import create_app
 from lakeward.server.web.static_files import STATIC
 
@@ -63,3 +64,25 @@ def test_a_link_of_another_site_leads_to_a_page_and_to_nothing_else(site: TestCl
     assert site.get("/", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}).status_code == 403
     assert site.get("/api/v1/datasets", headers=link).status_code == 403
     assert site.post("/", headers=link).status_code == 403
+
+
+def test_the_overview_tells_what_somebody_has_to_look_at(site: TestClient, workspace: lakeward.Workspace) -> None:
+    columns = {"id": "long"}
+    workspace.create_dataset("main.glance.empty", columns)
+    workspace.create_dataset("main.glance.fine", columns).write([{"id": 1}])
+    warned = workspace.create_dataset("main.glance.warned", columns)
+    warned.expect([{"row": {"check": "id < 5", "on_fail": "warn"}}])
+    warned.write([{"id": 9}])
+    failing = workspace.create_dataset("main.glance.failing", columns)
+    failing.expect([{"row": {"check": "id < 5"}}])
+    failing.write([{"id": 1}])
+    with pytest.raises(ExpectationFailed):
+        failing.write([{"id": 9}])
+    part = {"HX-Request": "true", "HX-Target": "standing"}
+    for state in ("empty", "fine", "warned", "failing"):
+        found = site.get("/", params={"state": state, "q": "main.glance"}, headers=part).text
+        assert "<html" not in found
+        assert re.findall(r'title="(main\.glance\.\w+)"', found) == [f"main.glance.{state}"]
+    failing.write([{"id": 2}])
+    found = site.get("/", params={"state": "failing", "q": "main.glance"}, headers=part).text
+    assert "No dataset is like that" in found
