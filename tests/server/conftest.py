@@ -48,7 +48,7 @@ class Served:
 @contextmanager
 def serving(home: Path, *options: str) -> Iterator[Served]:
     """Run the command until the block ends."""
-    command = process("serve", "--home", home, "--port", "0", "--output", "json", *options)
+    command = process("serve", "--home", home, "--port", "0", "--no-worker", "--output", "json", *options)
     try:
         assert command.stdout is not None and command.stderr is not None
         lines = []

@@ -14,6 +14,7 @@ from lakeward.access.guard import closed
 from lakeward.compute.scratch import Scratch
 from lakeward.errors import UsageError
 from lakeward.happenings import listen
+from lakeward.jobs.worker import InProcessWorker
 from lakeward.server.app import create_app
 from lakeward.server.logins import Logins
 from lakeward.server.oidc import Oidc
@@ -56,6 +57,8 @@ def serve(workspace: Workspace, settings: ServerSection, ready: Callable[[str], 
             logins=logins,
         )
         rooms: Rooms = app.state.rooms
+        if settings.worker if settings.worker is not None else workspace.settings.values.database_url is None:
+            undo.enter_context(InProcessWorker(workspace))
         undo.callback(listen(rooms.measures))
         undo.callback(rooms.commands.nursery.close)
         config = uvicorn.Config(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -27,8 +26,13 @@ def serve(
         int | None, typer.Option("--port", min=0, max=65535, metavar="PORT", help="0: a free one; else server.port.")
     ] = None,
     worker: Annotated[
-        bool, typer.Option("--worker", help="Run jobs in this process, too, as `lakeward worker` does.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--worker/--no-worker",
+            show_default=False,
+            help="Run jobs in this process, too; default: where the workspace has its own Postgres.",
+        ),
+    ] = None,
 ) -> None:
     """Serve datasets over HTTP, for other programs and for browsers.
 
@@ -47,7 +51,7 @@ def serve(
         ) from None
     session.log_as_service()
     with session.workspace() as workspace:
-        given = {"host": host, "port": port}
+        given = {"host": host, "port": port, "worker": worker}
         settings = workspace.settings.values.server.model_copy(
             update={name: value for name, value in given.items() if value is not None}
         )
@@ -60,6 +64,4 @@ def serve(
             session.show(told, [f"serving at {url} ({who}); Ctrl-C ends it"])
             sys.stdout.flush()
 
-        beside = heavy("lakeward.jobs.worker").InProcessWorker(workspace) if worker else nullcontext()
-        with beside:
-            serving.serve(workspace, settings, ready)
+        serving.serve(workspace, settings, ready)
