@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import lakeward
@@ -53,3 +55,23 @@ def test_who_may_not_do_it_may_not_queue_it(applied: lakeward.Workspace, queue: 
         with pytest.raises(UnknownObject):
             queue.get(job.id)
         queue.cancel(own.id)
+
+
+def test_a_token_for_one_place_shows_jobs_about_it(applied: lakeward.Workspace, queue: Jobs) -> None:
+    """Others of the same user name datasets that the token is not for."""
+    applied.access.set_grant("una", Role.ADMIN)
+    whole = applied.access.principal_of("una")
+    with acting(whole):
+        first = queue.add("flip", {"dataset": "main.raw.numbers", "do": "check"})
+        others = [queue.add("build", {"pipelines": ["doubled"]}), queue.add("move", {"names": ["main.made"]})]
+        last = queue.add("flip", {"dataset": "main.raw.numbers", "do": "revert"})
+    with acting(replace(whole, within=applied.tree.dataset("main.raw.numbers").slugs)):
+        assert [each.id for each in queue.list()] == [last.id, first.id]
+        assert [each.id for each in queue.list(most=1)] == [last.id]
+        assert [each.id for each in queue.list(most=1, before=last.id)] == [first.id], "behind those that are hidden"
+        assert queue.get(first.id).id == first.id
+        for each in others:
+            with pytest.raises(UnknownObject):
+                queue.get(each.id)
+    for each in (first, *others, last):
+        queue.cancel(each.id)

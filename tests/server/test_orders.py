@@ -55,11 +55,27 @@ def entry(name: str, kind: bytes = tarfile.REGTYPE, to: str = "") -> tuple[tarfi
         entry("files/link", tarfile.LNKTYPE, "/etc/passwd"),
         entry("files/pipe", tarfile.FIFOTYPE),
         entry("files/device", tarfile.CHRTYPE),
+        entry("files/" + "x" * 300),
+        entry("files/" + "x/" * 300),
     ],
-    ids=lambda each: each[0].name + each[0].type.decode(),
+    ids=lambda each: each[0].name[:30] + each[0].type.decode(),
 )
 def test_an_archive_leads_nowhere_else(tmp_path: Path, member: tuple[tarfile.TarInfo, bytes]) -> None:
     unpacked(tmp_path, archive(member))
+
+
+def test_a_name_of_two_things_is_refused(tmp_path: Path) -> None:
+    for number, second in enumerate(("files/a", "files/a/b")):
+        (place := tmp_path / str(number)).mkdir()
+        unpacked(place, archive(entry("files/a"), entry(second)))
+
+
+def test_holes_are_not_filled(tmp_path: Path) -> None:
+    """A few bytes that say that they are a file of a terabyte would fill any disk."""
+    holed, size = entry("files/holed")[0], str(1 << 40)
+    holed.pax_headers = {"GNU.sparse.map": f"0,0,{size},0", "GNU.sparse.size": size, "GNU.sparse.name": holed.name}
+    unpacked(tmp_path, archive((holed, b"")))
+    assert not any((tmp_path / "folder" / "files").iterdir())
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 2048, archive(arguments=[]), archive(what=1), archive()[:700]])
@@ -125,7 +141,10 @@ def test_whoever_may_only_look_changes_nothing(
     workspace.create_dataset("main.secret.plans", {"a": "string"})
     code, told = ordered(commands, tmp_path / "2", VIEWER, "dataset", "preview", "main.secret.plans")
     assert code == 2 and "unknown dataset" in told, told
-    assert "secret" not in ordered(commands, tmp_path / "3", VIEWER, "status")[1]
+    code, told = ordered(commands, tmp_path / "3", VIEWER, "status")
+    assert code == 0 and "main.remote.orders" in told and "secret" not in told, told
+    code, told = ordered(commands, tmp_path / "4", VIEWER, "--server", "http://127.0.0.1:1", "status")
+    assert code == 2 and "does not begin with a command" in told, told
     for number, arguments in enumerate(
         (
             ["dataset", "drop", "main.remote.orders", "--yes"],

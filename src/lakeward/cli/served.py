@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakeward.access.guard import may, may_somewhere, principal, require
 from lakeward.cli.remote.commands import COMMANDS, Remote, refused
-from lakeward.errors import Forbidden, NotAllowed
+from lakeward.errors import Forbidden, NotAllowed, UsageError
 
 if TYPE_CHECKING:
     from lakeward.wiring.settings import LoadedSettings
@@ -40,6 +40,11 @@ class Served:
             Forbidden: whoever asks may not do it anywhere.
             NotAllowed: a path leads out of what was sent.
         """
+        if not self.name:
+            raise UsageError(
+                "what is to be run does not begin with a command: options before it are for the machine that asks",
+                safe="nothing was done",
+            )
         command = COMMANDS[self.name]
         if not isinstance(command, Remote):
             raise refused(self.name, command)

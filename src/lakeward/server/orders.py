@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import tarfile
 from pathlib import Path, PurePosixPath
@@ -10,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from lakeward.access.principal import Principal
-from lakeward.errors import UsageError
+from lakeward.errors import StorageFull, UsageError
 
 MEDIA_TYPE = "application/x-tar"
 
@@ -21,6 +22,11 @@ FILES = "files"
 MOST_FILES = 100_000
 MOST_BYTES = 1 << 20
 """Of the order itself."""
+
+DEEPEST = 200
+"""So many folders may lie in one another."""
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 EXAMPLE: dict[str, JsonValue] = {
@@ -70,6 +76,7 @@ def unpack(archive: Path, folder: Path, who: Principal) -> None:
 
     Raises:
         UsageError: it is none, or holds something else than files and folders of its own.
+        StorageFull: there is no room for it.
     """
     (folder / FILES).mkdir()
     order: Order | None = None
@@ -84,6 +91,15 @@ def unpack(archive: Path, folder: Path, who: Principal) -> None:
                     _extract(opened, member, folder)
     except (tarfile.TarError, EOFError, ValueError) as error:
         raise _wrong(f"can't be read: {error}") from None
+    except OSError as error:
+        if error.errno in _NO_SPACE:
+            raise StorageFull(
+                f"there is no room for the files of the command: {error.strerror}",
+                safe="nothing was done",
+                next_step="free space where the server keeps temporary files, or send less at once",
+            ) from error
+        # A name is too long, or is that of two things.
+        raise _wrong(f"has files that can't lie in one folder: {error.strerror}") from None
     if order is None:
         raise _wrong(f"has no {ORDER}")
     told = {**order.model_dump(by_alias=True), "principal": _principal(who)}
@@ -103,10 +119,13 @@ def _order(opened: tarfile.TarFile, member: tarfile.TarInfo) -> Order:
 
 def _extract(opened: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
     path = PurePosixPath(member.name)
-    if not (member.isfile() or member.isdir()):
+    # One with holes says how large it is, without its bytes being sent: a few of those would fill any disk.
+    if not (member.isfile() or member.isdir()) or member.issparse():
         raise _wrong(f"has {member.name!r}, which is neither file nor folder")
     if path.is_absolute() or ".." in path.parts or path.parts[:1] != (FILES,):
         raise _wrong(f"has {member.name!r}, which is not below {FILES}/")
+    if len(path.parts) > DEEPEST:
+        raise _wrong(f"has folders that lie more than {DEEPEST} deep")
     target = folder / path
     if member.isdir():
         target.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import RenderableType
 
+from lakeward.access.guard import may
 from lakeward.cli.command import command
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session, heavy
@@ -60,7 +61,8 @@ def status(
         unfinished = workspace.recoverable()
         place = workspace.database.display_url
         counters = workspace.metrics(days=COUNTED_DAYS)
-        followed = workspace.sources.followed()
+        # Sources are the workspace's: who has a role in a part of it sees none.
+        followed = workspace.sources.followed() if may("source.read") else []
     diverged = [each.name for each in datasets if each.status == "diverged"]
     document = {
         "database": place,
