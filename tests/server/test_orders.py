@@ -172,16 +172,18 @@ def processes(scratch: Path) -> list[int]:
     return found
 
 
-def waits(url: str) -> tuple[httpx.Client, Any]:
-    """Order a command that waits for a name to be typed, and return when it does."""
+def waits(url: str) -> tuple[httpx.Client, Any, Iterator[tuple[bytes, bytes]]]:
+    """Order a command that waits for a name to be typed, and return when it does.
+
+    The third is what is left of its answer: whoever lets go of that closes the connection.
+    """
     client = httpx.Client(base_url=f"{url}/api/v1", timeout=60)
     order = archive(arguments=["dataset", "drop", "main.remote.orders"], terminal={"in": True})
     request = client.build_request("POST", "/commands", content=order, headers={"Content-Type": "application/x-tar"})
     answer = client.send(request, stream=True)
-    for kind, _ in frames(answer.iter_raw()):
-        if kind == ASKS:
-            break
-    return client, answer
+    left = frames(answer.iter_raw())
+    assert any(kind == ASKS for kind, _ in left)
+    return client, answer, left
 
 
 def ended(scratch: Path) -> bool:
@@ -195,16 +197,18 @@ def ended(scratch: Path) -> bool:
 
 def test_a_command_ends_with_whoever_ordered_it_and_with_its_server(workspace: lakeward.Workspace, home: Path) -> None:
     with serving(home) as running:
-        client, answer = waits(running.url)
+        client, answer, left = waits(running.url)
         assert len(processes(home)) == 1
+        del left
         answer.close()
         client.close()
         assert ended(home)
-        client, answer = waits(running.url)
+        client, answer, left = waits(running.url)
         assert len(processes(home)) == 1
         running.stop(signal.SIGKILL)
         assert ended(home)
         client.close()
+        del left
     assert workspace.dataset("main.remote.orders").version == 1
 
 
