@@ -87,9 +87,9 @@ def serving(app: FastAPI) -> Iterator[str]:
         thread.join(30)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The one browser of the session."""
+    """A browser for a module: as long as it is there, this thread has an event loop that no other test may begin in."""
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield launched

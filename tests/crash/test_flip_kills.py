@@ -157,7 +157,7 @@ def test_of_two_at_once_one_wins(ws: lakeward.Workspace, driver: Driver, make: M
     first = driver.run(**flipping(dataset, "run", "iceberg"), fault=["pause", "flip:mirrored", 1])
     assert first.event == "stopped"
     second = driver.run(**flipping(dataset, "run", "iceberg")).answer()
-    assert (second["error"], second["exit_code"]) == ("ConflictError", 6)
+    assert (second["error"], second["exit_code"]) == ("Contended", 6)
     assert dataset.name in second["message"] and f"pid {first.pid}" in second["message"]
     assert "error" not in first.wake()
     assert_stands(ws, dataset, "iceberg_dual", rows)

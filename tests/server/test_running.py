@@ -123,7 +123,7 @@ def test_the_description_tells_of_every_route(client: httpx.Client) -> None:
         for method, operation in operations.items():
             assert operation["summary"] and operation["description"], (method, path)
             if path.startswith("/api/"):
-                problem = operation["responses"]["4XX"]["content"]["application/json"]["schema"]
+                problem = operation["responses"]["4XX"]["content"]["application/problem+json"]["schema"]
                 assert problem["$ref"].endswith("Problem")
     assert {"/healthz", "/readyz", "/api/v1/datasets", "/api/v1/datasets/{name}/rows"} <= set(document["paths"])
     assert json.dumps(document).count("Problem") > 5

@@ -210,7 +210,8 @@ def test_a_connection_that_is_cut_costs_nothing(
     with pytest.raises(LakewardError, match=rf"big\.{kind}") as caught:
         ws.sources.sync(SyncRequest(name, columns={"v": "string"}))
     assert SECRET not in str(caught.value)
-    assert ws.dataset(f"main.{name}.in").version == 0
+    made = ws.tree.find(f"main.{name}.in")
+    assert made is None or made.head_version == 0
     cutter.most = None
     [synced] = ws.sources.sync(SyncRequest(name, mode="append"))
     assert synced.rows_read == 100_000

@@ -13,6 +13,7 @@ may do nothing, instead of all.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
@@ -111,14 +112,29 @@ def require(action: str, place: Place = (), name: str | None = None) -> None:
     """
     if may(action, place):
         return
-    lowest, who = ACTIONS[action], principal()
-    where = f"in {name or '.'.join(place)}" if place else "in the whole workspace"
-    raise Forbidden(
-        f"{who.name} may not do {action} {where}: it takes the role {lowest}",
+    where = name or ".".join(place)
+    raise _forbidden(action, f"in {where}" if place else "in the whole workspace", where)
+
+
+def require_somewhere(action: str) -> None:
+    """Raise unless who acts now may do it anywhere at all; where, is then asked of whoever does it.
+
+    Raises:
+        Forbidden: they may not.
+    """
+    if not may_somewhere(action):
+        raise _forbidden(action, "anywhere", "")
+
+
+def _forbidden(action: str, where: str, place: str) -> Forbidden:
+    lowest, who = ACTIONS[action], principal().name
+    words = ["lakeward", "grant", "set", who, str(lowest), *(["--on", place] if place else [])]
+    return Forbidden(
+        f"{who} may not do {action} {where}: it takes the role {lowest}",
         safe="nothing was changed",
-        next_step=f"an admin can grant it: `lakeward grant set {who.name} {lowest}`",
+        next_step=f"an admin can grant it: `{shlex.join(words)}`",
         action=action,
-        principal=who.name,
+        principal=who,
         role=str(lowest),
-        where=name or ".".join(place),
+        where=place,
     )

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from lakeward.access.guard import may, may_somewhere, principal, require
+from lakeward.access.guard import may, require, require_somewhere
 from lakeward.cli.remote.commands import COMMANDS, Remote, refused
-from lakeward.errors import Forbidden, NotAllowed, UsageError
+from lakeward.errors import NotAllowed, UsageError
 
 if TYPE_CHECKING:
     from lakeward.wiring.settings import LoadedSettings
@@ -48,7 +48,7 @@ class Served:
         command = COMMANDS[self.name]
         if not isinstance(command, Remote):
             raise refused(self.name, command)
-        _check(command.action)
+        require_somewhere(command.action)
         if _brings_code(command, arguments):
             self._check_code()
         if command.brings_files:
@@ -98,19 +98,6 @@ class Served:
         allowed = (*(values.sources.allowed_paths or ()), str(Path.cwd()))
         sources = values.sources.model_copy(update={"allowed_paths": allowed})
         return self.settings.model_copy(update={"values": values.model_copy(update={"sources": sources})})
-
-
-def _check(action: str) -> None:
-    if may_somewhere(action):
-        return
-    who = principal().name
-    raise Forbidden(
-        f"{who} may not do {action} anywhere",
-        safe="nothing was changed",
-        next_step="an admin can grant it: `lakeward grant set`",
-        action=action,
-        principal=who,
-    )
 
 
 def _brings_code(command: Remote, arguments: Mapping[str, Any]) -> bool:

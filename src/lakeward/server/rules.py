@@ -8,8 +8,7 @@ from fastapi import Depends, Request
 from fastapi.params import Depends as Dependency
 
 from lakeward.access.actions import ACTIONS
-from lakeward.access.guard import may_somewhere, principal, require
-from lakeward.errors import Forbidden
+from lakeward.access.guard import require, require_somewhere
 from lakeward.server.rooms import Here
 
 
@@ -40,16 +39,8 @@ class Rule:
             require(self.action, record.slugs, record.name)
         elif not self.anywhere:
             require(self.action)
-        elif not may_somewhere(self.action):
-            who, lowest = principal().name, ACTIONS[self.action]
-            raise Forbidden(
-                f"{who} may not do {self.action} anywhere: it takes the role {lowest}",
-                safe="nothing was changed",
-                next_step=f"an admin can grant it: `lakeward grant set {who} {lowest}`",
-                action=self.action,
-                principal=who,
-                role=str(lowest),
-            )
+        else:
+            require_somewhere(self.action)
 
 
 def needs(action: str, of: str | None = None, *, anywhere: bool = False) -> Dependency:

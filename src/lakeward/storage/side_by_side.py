@@ -20,6 +20,9 @@ class Thing(Protocol):
 
 Kind = TypeVar("Kind", bound=Thing)
 
+AGAIN_SECONDS = 0.5
+"""How often those that are still at work are told to end."""
+
 
 class SideBySide(Generic[Kind]):
     """Whether one of them failed.
@@ -76,6 +79,8 @@ class SideBySide(Generic[Kind]):
         self._failed.set()
         for each in begun:
             each.cancel()
-        for thing, each in zip(things, begun, strict=True):
-            if not each.done():
+        # Again and again: one that was about to ask a server for its rows has not heard it.
+        while at_work := [(thing, each) for thing, each in zip(things, begun, strict=True) if not each.done()]:
+            for thing, _ in at_work:
                 thing.give_up()
+            wait([each for _, each in at_work], timeout=AGAIN_SECONDS)

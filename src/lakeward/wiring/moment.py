@@ -48,9 +48,12 @@ class Moment:
         return replace(read, rows=rows)
 
     def give_up(self) -> None:
-        """Let all streams end soon, by an error; another thread may call it."""
+        """Let all streams end soon, by an error; another thread may call it, until they have ended.
+
+        A query that is about to be sent is not reached by it.
+        """
         with self._changed:
-            busy = [] if self._given_up else [reader for reader in self._readers if reader not in self._free]
+            busy = [reader for reader in self._readers if reader not in self._free]
             self._given_up = True
             self._changed.notify_all()
         for reader in busy:
@@ -58,6 +61,7 @@ class Moment:
 
     def _batches(self, reader: Snapshot, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         try:
+            self._go_on()
             yield from rows
         except LakewardError as error:
             # What ends because it was given up did not end the sync.
@@ -72,9 +76,12 @@ class Moment:
             if not self._readers:
                 self._begin()
             self._changed.wait_for(lambda: self._free or self._given_up)
-            if self._given_up:
-                raise Stopped("another table could not be synced", safe="every dataset is unchanged")
+            self._go_on()
             return self._free.pop()
+
+    def _go_on(self) -> None:
+        if self._given_up:
+            raise Stopped("another table could not be synced", safe="every dataset is unchanged")
 
     def _give_back(self, reader: Snapshot) -> None:
         with self._changed:

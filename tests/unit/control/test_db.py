@@ -20,7 +20,7 @@ import sqlalchemy
 import lakeward
 from lakeward.control.db import Database, Queries
 from lakeward.control.embedded import EmbeddedPostgres
-from lakeward.errors import ConflictError, DatabaseUnavailable, LakewardError, SettingsError
+from lakeward.errors import Contended, DatabaseUnavailable, LakewardError, SettingsError
 
 PACKAGE = Path(lakeward.__file__).parent
 SECRET = "p@ss/w:rd%20"
@@ -214,7 +214,7 @@ def test_deadlock_is_a_conflict_that_can_be_repeated(database_url: str) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    assert [type(error) for error in raised] == [ConflictError]
+    assert [type(error) for error in raised] == [Contended]
     assert "deadlock" in str(raised[0])
     assert raised[0].exit_code == 6  # type: ignore[attr-defined]
 

@@ -19,7 +19,7 @@ from lakeward.cli.commands import (
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(help="Databases that datasets are synced from: add, look into, sync.", no_args_is_help=True)
+    group = typer.Typer(help="Databases and files that datasets are synced from.", no_args_is_help=True)
     for module in (
         source_add,
         source_list,

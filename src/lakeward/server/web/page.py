@@ -57,7 +57,7 @@ class Pages:
             "path": request.url.path,
             "navigation": shown(self._places),
             "who": principal().name if principal() is not NOBODY else "",
-            "asked": logins_of(request) is not None,
+            "logins": logins_of(request) is not None,
             "may": may,
             # What stands around the part, and has to change with it, is sent along with it.
             "partial": block is not None,

@@ -32,7 +32,7 @@ def snippets(name: str, places: Mapping[str, Mapping[str, str]], url: str, home:
         url: of this server, without a path.
         home: of the workspace; None: it has none.
     """
-    opened = repr(home) if home else ""
+    opened, elsewhere = (repr(home), f" --home {shlex.quote(home)}") if home else ("", "")
     rows = f"{url}/api/v1/datasets/{quote(name, safe='')}/rows"
     found = [
         Snippet(
@@ -40,7 +40,7 @@ def snippets(name: str, places: Mapping[str, Mapping[str, str]], url: str, home:
             f"import lakeward\n\nwith lakeward.open({opened}) as ws:\n    table = ws.dataset({name!r}).to_arrow()",
             "python",
         ),
-        Snippet("Command line", f"lakeward dataset export {shlex.quote(name)} rows.parquet", "shell"),
+        Snippet("Command line", f"lakeward dataset export {shlex.quote(name)} rows.parquet{elsewhere}", "shell"),
         Snippet("curl, as CSV", f"curl -o rows.csv {shlex.quote(f'{rows}?format=csv')}", "shell"),
         Snippet(
             "Python, over HTTP as Arrow",
