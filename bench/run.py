@@ -15,6 +15,7 @@ import pages
 import parallel
 import pipelines
 import postgres_rows
+import server_load
 import small_build
 import sources
 
@@ -43,6 +44,7 @@ BENCHMARKS = (
     pipelines,
     parallel,
     server,
+    server_load,
     sources,
     stores,
 )
