@@ -5,8 +5,8 @@
 
 PYTHON ?= python3
 ARGS   ?=
-# More than a small machine has cores: tests wait much, for processes that end, leases that run out, servers that start.
-JOBS   ?= 4
+# As many as a small machine has cores: with more, leases of a second run out while their owners wait for a core.
+JOBS   ?= 2
 
 # Compiled files are kept, whatever the caller's environment says: hundreds of tests start Python anew.
 unexport PYTHONDONTWRITEBYTECODE

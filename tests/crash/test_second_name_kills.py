@@ -19,7 +19,7 @@ from support.crashes import Driver, content, unclean
 from support.moves import to_its_home, warehouse_files
 
 STEPS = ("move:opened", "move:begun", *POINTS, "move:relocated")
-LEASE_SECONDS = 0.6
+LEASE_SECONDS = 1.0
 
 _numbers = itertools.count(1)
 

@@ -47,7 +47,7 @@ nodes: {{o: {{source: main.m.{1}}}}}
 outputs: [{{dataset: main.m.{0}, from: o, strategy: replace}}]
 """
 NAMES = ("a.yml", "b.yml", "c.sql", "d.yml", "e.sql", "f.sql")
-OF_NAMES = 'write catalog.schema.dataset, with double quotes around a level that holds a dot: a."b.c".d'
+OF_NAMES = "write main.analytics.orders; a name is catalog.schema.dataset"
 OF_KEYS = "add `primary_key: [column]`, the columns that identify a row"
 
 
