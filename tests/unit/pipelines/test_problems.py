@@ -47,7 +47,8 @@ nodes: {{o: {{source: main.m.{1}}}}}
 outputs: [{{dataset: main.m.{0}, from: o, strategy: replace}}]
 """
 NAMES = ("a.yml", "b.yml", "c.sql", "d.yml", "e.sql", "f.sql")
-OF_NAMES = "write main.analytics.orders; a name is catalog.schema.dataset"
+OF_NAMES = 'write catalog.schema.dataset, with double quotes around a level that holds a dot: a."b.c".d'
+OF_TWO_PARTS = "write main.analytics.orders; a name is catalog.schema.dataset"
 OF_KEYS = "add `primary_key: [column]`, the columns that identify a row"
 
 
@@ -84,7 +85,7 @@ def test_everything_that_is_wrong_with_a_yaml_file(wrong: Callable[..., Lakeward
         (6, "'how' is 'iner', and should be one of inner, left, right, full, semi, anti, cross", "did you mean inner?"),
         (6, "unknown key 'lefft'", "did you mean left?"),
         (7, "the key 'clean' stands twice (first in line 4)", "keep one of them"),
-        (10, "'analytics.orders' is not a dataset's full name", OF_NAMES),
+        (10, "'analytics.orders' is not a dataset's full name", OF_TWO_PARTS),
         (11, "unknown node 'cleen'", "did you mean clean?"),
         (12, "unknown strategy 'replase'", "did you mean replace?"),
         (
