@@ -6,17 +6,26 @@ import statistics
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
 from measure import table
 
-from lakeward.testing.server_load import load
+import lakeward
+from lakeward.testing.server_load import COLUMNS, load
 
 READERS, WRITERS, SECONDS = 50, 10, 60.0
+ROWS = 10_000
 
 
 def main() -> str:
     """Run the benchmark and return its table; a request that fails, or rows that are lost, end it."""
-    with tempfile.TemporaryDirectory(prefix="lw-") as scratch:
-        found = load(Path(scratch) / "home", READERS, WRITERS, SECONDS)
+    names = {arm: f"bench.load.on_{arm}" for arm in ("postgres", "iceberg")}
+    rows = pa.table({"id": range(ROWS), "note": ["n"] * ROWS, "amount": pa.nulls(ROWS, pa.decimal128(18, 4))})
+    with tempfile.TemporaryDirectory(prefix="lw-") as scratch, lakeward.open(Path(scratch) / "home") as workspace:
+        for arm, name in names.items():
+            workspace.create_dataset(name, COLUMNS, arm=arm).write(rows)
+        found = load(Path(scratch) / "home", list(names.values()), READERS, WRITERS, SECONDS)
+        for name in names.values():
+            assert workspace.dataset(name).row_count == ROWS + found.written[name], name
     lines: list[dict[str, object]] = []
     for kind, taken in sorted(found.seconds.items()):
         cuts = statistics.quantiles(taken, n=100, method="inclusive")
