@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 import lakeward
 from lakeward.control.embedded import EmbeddedPostgres
+from support.covering import MARK, without_others
 from support.databases import WORKSPACE, drop_database, made_database, make_template, never_wait_for_the_disk
 
 # Where the server of the tests is kept, if so many bytes are free: each worker's takes up to 1 GiB.
@@ -30,6 +31,19 @@ os.environ["LAKEWARD_LEDGER__RECOVER_AT_START"] = "false"
 settings.register_profile("dev", print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=False, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", f"{MARK}(*together): play so many cells that the values of these parameters meet"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Play of large grids what covers them."""
+    items[:], left_out = without_others(items)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_collection_finish() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakeward.testing.faulty_proxy import FAULTS, Fault, Injection
+from support.covering import covering
 from support.trouble import Scene, Subject
 
 EVERY_FAULT = pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
@@ -42,6 +43,7 @@ def go_through(scene: Scene, subject: Subject, injection: Injection, mode: str, 
     return written
 
 
+@covering("fault step", "mode step")
 @EVERY_MODE
 @EVERY_FAULT
 @pytest.mark.parametrize("step", ["prepare", "publish"])
@@ -51,6 +53,7 @@ def test_c02_one_bad_answer_is_survived(scene: Scene, fault: Fault, mode: str, s
     assert go_through(scene, subject, injection, mode, BORN)
 
 
+@covering("fault step", "mode step")
 @EVERY_MODE
 @EVERY_FAULT
 @pytest.mark.parametrize("step", ["prepare", "publish"])
@@ -83,6 +86,7 @@ FIRST_WRITE = {
 """The requests of a dataset's first write."""
 
 
+@covering("fault", "request_")
 @EVERY_FAULT
 @pytest.mark.parametrize("request_", FIRST_WRITE)
 def test_c02_one_bad_answer_to_a_first_write_is_survived(scene: Scene, fault: Fault, request_: str) -> None:
@@ -92,6 +96,7 @@ def test_c02_one_bad_answer_to_a_first_write_is_survived(scene: Scene, fault: Fa
     assert go_through(scene, subject, injection, "replace", [])
 
 
+@covering("fault", "request_")
 @pytest.mark.parametrize("fault", ["500-after", "500-before", "closed-after", "409-before", "resent", "504-late"])
 @pytest.mark.parametrize("request_", FIRST_WRITE)
 def test_c02_no_good_answer_to_a_first_write(scene: Scene, fault: str, request_: str) -> None:

@@ -15,6 +15,7 @@ from lakeward.storage.requests import ChangesRequest
 from lakeward.storage.verbs import VERBS
 from support.arms import ArmUnderTest, HeldDataset
 from support.changes import all_versions, expected, frozen, plain, row, writes
+from support.covering import covering
 from support.rounds import rounds
 
 COLUMNS = {"id": "long", "note": "string", "tags": "list<string>"}
@@ -67,6 +68,7 @@ def test_nothing_was_written_since_the_head(dataset: HeldDataset) -> None:
     assert dataset.changes(1) == dataset.changes(1, 1) == []
 
 
+@covering("since", "arm")
 @pytest.mark.parametrize(
     ("since", "version", "why"),
     [

@@ -11,6 +11,7 @@ import pytest
 from lakeward.errors import ColumnMismatch, DuplicateKey, LakewardError, SchemaError, ValueRefused
 from lakeward.storage.verbs import KEYED, VERBS
 from support.arms import ArmUnderTest, HeldDataset, iceberg_table
+from support.covering import covering
 from support.keyed import counts
 
 COLUMNS = {"id": "long", "note": "string"}
@@ -74,6 +75,7 @@ def refused(dataset: HeldDataset, rows: object, verb: str, error: type[LakewardE
     return found
 
 
+@covering("arm verb", "arm dataset", "second")
 @pytest.mark.parametrize("verb", KEYED)
 @pytest.mark.parametrize("second", ["a", "other"], ids=["identical rows", "differing rows"])
 def test_u03_a_key_twice_in_the_input(dataset: HeldDataset, verb: str, second: str) -> None:
@@ -83,6 +85,7 @@ def test_u03_a_key_twice_in_the_input(dataset: HeldDataset, verb: str, second: s
     assert "the input has a key more than once: id=1" in error.message
 
 
+@covering("arm verb", "arm dataset")
 @pytest.mark.parametrize("verb", KEYED)
 def test_u03_of_many_keys_the_first_are_named(dataset: HeldDataset, verb: str) -> None:
     """In the order of the input, far apart and in several batches."""
@@ -142,6 +145,7 @@ def test_u03_after_a_replace_by_unique_rows_it_goes_on(arm: ArmUnderTest, verb: 
     assert dataset.write(given(verb, (1, "z"), (3, "c")), verb).rows_in == 2
 
 
+@covering("arm verb", "arm dataset", "place")
 @pytest.mark.parametrize("verb", KEYED)
 @pytest.mark.parametrize("place", ["first", "late"])
 def test_u02_a_null_key(dataset: HeldDataset, verb: str, place: str) -> None:
@@ -170,18 +174,21 @@ def test_u02_a_null_in_one_column_of_the_key(arm: ArmUnderTest, verb: str) -> No
         )
 
 
+@covering("arm dataset", "verb")
 @pytest.mark.parametrize("verb", MATCHING)
 def test_a_value_of_another_type_late_in_the_input(dataset: HeldDataset, verb: str) -> None:
     error = refused(dataset, many(verb, {"note": 7}), verb, ValueRefused)
     assert (error.fields["column"], error.fields["row"]) == ("note", MANY)
 
 
+@covering("arm dataset", "verb")
 @pytest.mark.parametrize("verb", KEYED)
 def test_a_key_of_another_type_late_in_the_input(dataset: HeldDataset, verb: str) -> None:
     error = refused(dataset, many(verb, {"id": "seven"}), verb, ValueRefused)
     assert (error.fields["column"], error.fields["row"]) == ("id", MANY)
 
 
+@covering("arm verb", "form verb", "dataset")
 @pytest.mark.parametrize("verb", KEYED)
 @pytest.mark.parametrize("form", ["rows", "arrow"])
 def test_u06_a_column_that_is_missing_or_too_much(dataset: HeldDataset, verb: str, form: str) -> None:
@@ -204,12 +211,14 @@ def test_changes_need_to_say_what_they_are(dataset: HeldDataset) -> None:
     assert error.fields["missing"] == ["__op"]
 
 
+@covering("arm verb", "dataset")
 @pytest.mark.parametrize("verb", [verb for verb in KEYED if verb != "changes"])
 def test_only_changes_take_operations(dataset: HeldDataset, verb: str) -> None:
     rows = [{**row, "__op": "delete"} for row in given(verb, (1, "a"))]
     assert refused(dataset, rows, verb, ColumnMismatch).fields["unexpected"] == ["__op"]
 
 
+@covering("arm operation", "arm dataset", "place")
 @pytest.mark.parametrize("operation", [None, "", "upsert", "DELETE", " delete", "d"])
 @pytest.mark.parametrize("place", ["first", "late"])
 def test_an_operation_that_there_is_not(dataset: HeldDataset, operation: str | None, place: str) -> None:
@@ -221,6 +230,7 @@ def test_an_operation_that_there_is_not(dataset: HeldDataset, operation: str | N
     assert "insert, update, delete" in error.message
 
 
+@covering("arm", "verb")
 @pytest.mark.parametrize("verb", KEYED)
 def test_a_dataset_without_a_key(arm: ArmUnderTest, verb: str) -> None:
     dataset = arm.create(COLUMNS)
@@ -247,6 +257,7 @@ def test_a_dataset_with_a_column_called_op(arm: ArmUnderTest, name: str) -> None
         assert dataset.rows() == expected
 
 
+@covering("arm dataset", "verb")
 @pytest.mark.parametrize("verb", KEYED)
 def test_an_error_of_the_callers_own_iterator_passes_unchanged(dataset: HeldDataset, verb: str) -> None:
     def source() -> Iterator[dict[str, Any]]:

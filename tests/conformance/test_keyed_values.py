@@ -15,6 +15,7 @@ from lakeward.testing.in_memory_merge import same
 from lakeward.types.logical import SIMPLE_TYPES
 from lakeward.types.schema import FLOAT_KINDS, NESTED_KINDS
 from support.arms import ArmUnderTest, HeldDataset
+from support.covering import covering
 from support.keyed import assert_digest_kept, counts
 from support.rows import arrow_table
 
@@ -113,6 +114,7 @@ def test_keys_of_every_type(arm: ArmUnderTest, type_: str) -> None:
     assert_digest_kept(dataset, known=True)
 
 
+@covering("type_", "arm")
 @pytest.mark.parametrize("type_", KEYS)
 def test_one_of_these_twice_is_found_among_the_others(arm: ArmUnderTest, type_: str) -> None:
     dataset = arm.create({"k": type_, "v": "long"}, ["k"])

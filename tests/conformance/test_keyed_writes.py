@@ -10,6 +10,7 @@ from lakeward import WriteResult
 from lakeward.errors import EmptyReplace
 from lakeward.storage.verbs import KEYED
 from support.arms import ArmUnderTest, HeldDataset
+from support.covering import covering
 from support.keyed import assert_digest_kept, counts
 from support.rows import arrow_table
 
@@ -161,6 +162,7 @@ def test_nothing_to_change_commits_nothing(dataset: HeldDataset, verb: str) -> N
     assert dataset.write(rows((9, "z"))).version == 3, "the dataset can be written on"
 
 
+@covering("arm verb", "held")
 @pytest.mark.parametrize("verb", KEYED)
 @pytest.mark.parametrize("held", ["no rows", "rows"])
 def test_u03_an_empty_input_commits_nothing(arm: ArmUnderTest, verb: str, held: str) -> None:
@@ -214,6 +216,7 @@ def test_as_first_write(empty: HeldDataset, verb: str) -> None:
     assert empty.leftovers() == {}
 
 
+@covering("arm verb", "emptied")
 @pytest.mark.parametrize("verb", KEYED)
 @pytest.mark.parametrize("emptied", ["replace", "mirror", "delete"])
 def test_after_all_rows_were_deleted(dataset: HeldDataset, verb: str, emptied: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from lakeward.errors import SchemaError
 from lakeward.types.digest import digest_batches
 from support.arms import ArmUnderTest
+from support.covering import covering
 from support.rows import ODD_NAMES
 
 NAMES = (
@@ -59,6 +60,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+@covering("name", "arm")
 @pytest.mark.parametrize("name", dict.fromkeys(NAMES), ids=lambda name: repr(name[:20]))
 def test_any_name_writes_reads_and_filters(arm: ArmUnderTest, name: str) -> None:
     dataset = arm.create({name: "long", "other": "string"}, [name])

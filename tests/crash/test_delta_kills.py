@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import lakeward
+from support.covering import covering
 from support.crashes import Driver, content, unclean
 
 ARMS = ("postgres", "iceberg")
@@ -38,6 +39,7 @@ def ids(dataset: lakeward.Dataset) -> list[int]:
     return sorted(number for number, _ in content(dataset))
 
 
+@covering("point arm", "arm source")
 @pytest.mark.parametrize("source", ARMS)
 @pytest.mark.parametrize("arm", ARMS)
 @pytest.mark.parametrize(("point", "occurrence"), POINTS)

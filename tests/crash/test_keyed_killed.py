@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 import lakeward
+from support.covering import covering
 from support.crashes import Driver, content, unclean
 
 VERBS = ("append_new", "upsert", "mirror")
@@ -22,6 +23,7 @@ NEW = {
 _numbers = itertools.count(1)
 
 
+@covering("point", "verb")
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("point", POINTS)
 def test_c01_old_or_new(ws: lakeward.Workspace, driver: Driver, point: str, verb: str) -> None:

@@ -14,6 +14,7 @@ import lakeward
 from lakeward.storage import protocol
 from lakeward.storage.verbs import KEYED
 from lakeward.testing import AtStep
+from support.covering import covering
 from support.crashes import Driver, content, unclean
 
 Make = Callable[[str], lakeward.Dataset]
@@ -82,6 +83,7 @@ def test_the_points_are_all_that_a_keyed_write_passes(
     assert content(dataset) == NEW[verb]
 
 
+@covering("arm point", "arm verb")
 @pytest.mark.parametrize(("arm", "verb", "point"), CASES)
 def test_c06_old_or_new(ws: lakeward.Workspace, driver: Driver, filled: Make, arm: str, verb: str, point: str) -> None:
     dataset = filled(arm)

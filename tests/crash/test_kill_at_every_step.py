@@ -15,6 +15,7 @@ from lakeward.storage import protocol
 from lakeward.storage.requests import Output
 from lakeward.testing import AtStep
 from lakeward.types.conform import to_reader
+from support.covering import covering
 from support.crashes import Driver, content, unclean
 
 Make = Callable[[str], lakeward.Dataset]
@@ -51,6 +52,7 @@ def test_the_points_are_all_that_a_write_passes(crash_url: str, crash_warehouse:
     assert tuple(dict.fromkeys(faults.seen)) == POINTS[arm]
 
 
+@covering("arm point", "arm mode")
 @pytest.mark.parametrize(("arm", "point", "mode"), CASES)
 def test_old_or_new(ws: lakeward.Workspace, driver: Driver, make: Make, arm: str, point: str, mode: str) -> None:
     dataset = make(OTHER[arm] if mode == "copy" else arm)
@@ -82,6 +84,7 @@ def test_old_or_new(ws: lakeward.Workspace, driver: Driver, make: Make, arm: str
     assert ws.recover() == []
 
 
+@covering("arm point", "arm mode")
 @pytest.mark.parametrize("arm", POINTS)
 @pytest.mark.parametrize("mode", ["append", "replace"])
 @pytest.mark.parametrize("point", ["intent:opened", "prepare", "decide", "decide:committed"])
@@ -118,6 +121,7 @@ TWO = [
 ]
 
 
+@covering("point occurrence", "order")
 @pytest.mark.parametrize("order", ["postgres first", "iceberg first"])
 @pytest.mark.parametrize(("point", "occurrence"), TWO)
 def test_two_outputs_together_or_not_at_all(

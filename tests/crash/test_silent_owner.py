@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import lakeward
+from support.covering import covering
 from support.crashes import Driver, content, unclean
 
 Make = Callable[[str], lakeward.Dataset]
@@ -38,6 +39,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@covering("arm point", "mode")
 @pytest.mark.parametrize("mode", ["append", "replace"])
 @pytest.mark.parametrize(("arm", "point"), CASES)
 def test_a_stopped_owner_is_taken_over_and_refused(
