@@ -43,7 +43,7 @@ VALUES: Mapping[str, Sequence[Any]] = {
         {"x": 0.0, "y": [None]},
     ],
     "decimal(20,3)": [None, Decimal("0.000"), Decimal("1.500"), Decimal("-99999999999999999.999")],
-    "json": [None, "{}", '{"a": 1}', '{"a": null}', "[1, 2]", '"1"', "1"],
+    "json": [None, "null", "{}", '{"a": 1}', '{"a": null}', "[1, 2]", '"1"', "1"],
     "timestamptz": [None, dt.datetime(2024, 1, 1, tzinfo=UTC), dt.datetime(2024, 1, 1, 0, 0, 0, 1, tzinfo=UTC)],
     "list<struct<z: date>>": [None, [], [None], [{"z": None}], [{"z": dt.date(2024, 2, 29)}]],
     "binary": [None, b"", b"\0"],

@@ -211,10 +211,9 @@ def _json(array: pa.Array, type_: LogicalType, place: Place) -> pa.Array:
     for index, text in enumerate(texts):
         if text not in known:
             try:
-                canonical = canonical_json(text or "")
+                known[text] = canonical_json(text or "")
             except ValueRefused as error:
                 raise place.refuse(index, text, str(error.fields["reason"])) from None
-            known[text] = None if canonical == "null" else canonical
         texts[index] = known[text]
     return pa.array(texts, pa.string())
 

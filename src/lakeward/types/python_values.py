@@ -299,10 +299,9 @@ def _json_text(value: object, index: int, place: Place) -> str | None:
     if value is None or _is_pandas_null(value):
         return None
     try:
-        text = canonical_json(value) if isinstance(value, str) else json_of(value)
+        return canonical_json(value) if isinstance(value, str) else json_of(value)
     except ValueRefused as error:
         raise place.refuse(index, value, str(error.fields["reason"])) from None
-    return None if text == "null" else text
 
 
 def _lists(values: Sequence[object], type_: ListType, place: Place) -> pa.Array:

@@ -75,7 +75,7 @@ RULES = (
     Rule(("timetz", "interval"), "string", "in ISO 8601", _AS_TEXT),
     Rule(("timestamp",), "timestamp", _YEARS, _template(_ONLY_DAYS), _template(_OUT_OF_DAYS)),
     Rule(("timestamptz",), "timestamptz", _YEARS, _template(_ONLY_INSTANTS), _template(_OUT_OF_INSTANTS)),
-    Rule(("json", "jsonb"), "json", "numbers stay exact; spaces are not kept"),
+    Rule(("json", "jsonb"), "json", "numbers stay exact, the value `null` is not null; spaces are not kept"),
     Rule(("inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "pg_lsn", "xid", "xid8"), "string", read=_AS_TEXT),
     Rule(("point", "line", "lseg", "box", "path", "polygon", "circle"), "string", read=_AS_TEXT),
     Rule(("money",), None, "its text depends on the server's locale"),

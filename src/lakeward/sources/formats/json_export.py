@@ -1,7 +1,8 @@
 """Rows as JSON objects, one text for each, with every digit: what `JsonFile` reads back equal.
 
 Numbers and booleans stand as such, `json` as the value that it is, all else as the text that `text_values` gives it.
-Nulls are written. NaN and infinity, for which JSON has no form, are the texts `nan`, `inf` and `-inf`.
+Nulls are written; the value `null` of a `json` column can't be told from one. NaN and infinity, for which JSON has no
+form, are the texts `nan`, `inf` and `-inf`.
 """
 
 from __future__ import annotations
