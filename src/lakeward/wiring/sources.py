@@ -56,7 +56,6 @@ class Sources:
             SettingsError: an option is wrong, or holds a password.
             NotAllowed: it may not be reached.
             SourceError: it does not answer.
-            SchemaError: a column of one of `tables` has a type that is refused.
         """
         require("source.add")
         if not _NAME.fullmatch(name):
@@ -74,12 +73,9 @@ class Sources:
             chosen = choose(found, tables, name)
             for table in chosen or found:
                 connector.about(table)
-        for table in chosen:
-            check_types(table, name)
-        if not chosen:
-            for table in found:
-                if refused := _untyped(table) if table.followed else []:
-                    told(f"table {table.full_name}: {'; '.join(map(_why, refused))}; {way_past(table, refused)}")
+        for table in chosen or [table for table in found if table.followed]:
+            if refused := _untyped(table):
+                told(f"table {table.full_name}: {'; '.join(map(_why, refused))}; {way_past(table, refused)}")
         stored = checked.model_dump(mode="json", exclude_defaults=True)
         added = self._tables.add(name, type_, stored, [table.full_name for table in chosen], actor())
         if added is None:
@@ -199,8 +195,8 @@ def way_past(table: SourceTable, refused: Sequence[SourceColumn]) -> str:
     """Return how a table with columns that have no type is synced, or left out."""
     options = " ".join(f"--text {table.name}.{each.name}" for each in refused)
     return (
-        f"sync it with {options}, which reads what the database prints (a source is added without naming such a "
-        f"table); or leave it out: --exclude {table.name}; or sync a view without the column"
+        f"sync it with {options}, which reads what the database prints; or leave it out: --exclude {table.name}; or "
+        "sync a view without the column"
     )
 
 
