@@ -183,6 +183,34 @@ def test_no_write_waits_for_the_catalog_of_a_mirror(
     assert_equal(held)
 
 
+@pytest.mark.parametrize("mode", ["dual", "iceberg_dual"])
+def test_a_route_to_postgres_does_not_wait_for_the_catalog(
+    shared: lakeward.Workspace, interrupted: Interrupted, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    held = mirrored(shared, mode)
+    write(held, numbered(*range(10)))
+    asked: list[object] = []
+
+    def away(*_: object) -> None:
+        asked.append(_)
+        raise CatalogError("the catalog is away")
+
+    def falls() -> None:
+        for name in ("load", "find"):
+            monkeypatch.setattr(Tables, name, away)
+
+    # Committed, and not published: what keeps the slot until somebody has asked the catalog.
+    upsert(interrupted("decide:committed", falls, 1), held, 11)
+    asked.clear()
+    with pytest.raises(CatalogError, match="the catalog is away"):
+        shared.replication.reroute(held.record, "iceberg_native")
+    asked.clear()
+    assert shared.replication.reroute(held.record, "pg").primary_arm == "postgres" and not asked
+    assert write(held, numbered(12), "upsert").row_count == 12
+    monkeypatch.undo()
+    assert [each.outcome for each in shared.recover() if each.dataset == held.created.name] == ["published"]
+
+
 @pytest.mark.parametrize("step", ["prepare", "decide:committed"])
 def test_another_engine_at_the_table_of_a_mirror_stops_no_write_and_is_undone(
     shared: lakeward.Workspace, interrupted: Interrupted, step: str

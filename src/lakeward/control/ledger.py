@@ -100,6 +100,7 @@ class Ledger:
                     "lease_seconds": self._lease_seconds,
                     "ticket": ticket,
                     "past_mirror": intent.past_mirror,
+                    "serves": intent.serves,
                 },
             )
             newest = send(QUERIES, "newest_on_arm", {**key, "arm": intent.arm})

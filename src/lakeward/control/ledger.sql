@@ -23,7 +23,7 @@ FROM lakeward.tree t LEFT JOIN lakeward.drops p ON p.id = t.drop_id WHERE t.leve
 -- is nothing for recovery: an abandoned transaction stays open until what it left is gone.
 -- A version that is committed and not yet published keeps the slot: a next one would start from a snapshot that `main` is
 -- not at yet, and take that for another engine's hand. Whoever waits publishes it. What adopts another engine's snapshot is
--- there because it can't be published; and a write need not wait where only its mirror does not answer.
+-- there because it can't be published; and nothing need wait where only an arm that does not serve afterwards can't be asked.
 WITH opened AS (
     INSERT INTO lakeward.dataset_transactions
         (dataset_id, version, parent_version, kind, verb, arm, mirror_arm, build_id, pipeline, writer, route_epoch,
@@ -40,7 +40,8 @@ WITH opened AS (
             WHERE t.dataset_id = :dataset_id AND t.status = 'committed' AND t.published_at IS NULL)
            OR (:past_mirror AND EXISTS (
             SELECT 1 FROM lakeward.arm_versions a
-            WHERE a.dataset_id = :dataset_id AND a.arm = r.primary_arm AND a.version = d.head_version
+            WHERE a.dataset_id = :dataset_id AND a.arm = coalesce(:serves, r.primary_arm)
+              AND a.version = d.head_version
               AND a.snapshot_id IS NULL)))
       AND NOT EXISTS (SELECT 1 FROM lakeward.slot_waiters w
                       WHERE w.dataset_id = :dataset_id AND w.alive_until > clock_timestamp()

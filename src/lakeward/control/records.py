@@ -39,7 +39,9 @@ class Intent:
     """What the pipeline means; None: no pipeline writes."""
     windows: Mapping[int, Window] = field(default_factory=dict)
     past_mirror: bool = False
-    """Goes on from a version that its mirror has not published, where the one that serves has nothing to publish."""
+    """Goes on from a version that another arm has not published, where the one that serves has nothing to publish."""
+    serves: str | None = None
+    """The arm that serves when this is done; None: the route's primary."""
 
 
 @dataclass(frozen=True)

@@ -219,6 +219,8 @@ class Replication:
     ) -> Route:
         """Change the route, between two writes: one that is under way is waited for, others wait for this.
 
+        The catalog is not asked, if the arm that is to serve the dataset is not in it.
+
         Args:
             dataset: which one.
             mode: the new one.
@@ -237,6 +239,8 @@ class Replication:
             verb=mode,
             build_id=self._ids.new(),
             writer=writer,
+            past_mirror=True,
+            serves=primary,
         )
         opened = self._slots.take(intent, lambda: self._recovery.recover(dataset.id))
         try:
