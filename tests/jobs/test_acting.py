@@ -8,7 +8,9 @@ import pytest
 
 import lakeward
 from lakeward.access.guard import acting, closed
+from lakeward.access.principal import Principal
 from lakeward.access.roles import Role
+from lakeward.control.tokens import Shown
 from lakeward.errors import Forbidden, UnknownObject
 from lakeward.jobs.job import FAILED, SUCCEEDED
 from lakeward.jobs.queue import Jobs
@@ -38,6 +40,52 @@ def test_what_was_taken_away_since_counts(applied: lakeward.Workspace, queue: Jo
     found = queue.get(job.id)
     assert found.status == FAILED and found.tries == 1
     assert found.error is not None and found.error["error"] == "Forbidden"
+
+
+def by_token(workspace: lakeward.Workspace, user: str, **narrowed: object) -> tuple[str, Principal]:
+    """Make a token, and return its name and who comes with it."""
+    made, text = workspace.access.add_token(user, **narrowed)  # type: ignore[arg-type]
+    shown = workspace.access.shown(text)
+    assert shown is not None
+    return made.name, shown.principal
+
+
+def test_a_narrowed_token_narrows_what_it_has_queued(applied: lakeward.Workspace, queue: Jobs) -> None:
+    """To a place, also by a session of it. What the token lost since it lost for its jobs, too; a whole one may all."""
+    access = applied.access
+    access.set_grant("nia", Role.ADMIN)
+    name, narrow = by_token(applied, "nia", within="main.raw.numbers", at_most=Role.OPERATOR)
+    token = Shown(narrow, name, "token")
+    session = access.shown(access.session(narrow, token, hours=1))
+    assert session is not None
+    told = []
+    for who in (narrow, session.principal, by_token(applied, "nia")[1]):
+        with acting(who):
+            told.append(queue.add("may", {"dataset": "main.raw.numbers"}, key=str(len(told))))
+    Worker(applied, once=True).run()
+    assert [queue.get(each.id).result for each in told] == [
+        {"there": "operator", "all": None},
+        {"there": "operator", "all": None},
+        {"there": "admin", "all": "admin"},
+    ]
+
+
+def test_what_a_token_has_queued_does_not_begin_once_it_is_revoked(applied: lakeward.Workspace, queue: Jobs) -> None:
+    """Begun anew by another token of the same user, it is that one's."""
+    access = applied.access
+    access.set_grant("rex", Role.ADMIN)
+    name, who = by_token(applied, "rex")
+    with acting(who):
+        job = queue.add("may", {"dataset": "main.raw.numbers"})
+    access.revoke(name)
+    Worker(applied, once=True).run()
+    found = queue.get(job.id)
+    assert found.status == FAILED and found.tries == 1
+    assert found.error is not None and found.error["error"] == "Forbidden" and name in found.error["message"]
+    with acting(by_token(applied, "rex", at_most=Role.BUILDER)[1]):
+        queue.retry(job.id)
+    Worker(applied, once=True).run()
+    assert queue.get(job.id).result == {"there": "builder", "all": "builder"}
 
 
 def test_who_may_not_do_it_may_not_queue_it(applied: lakeward.Workspace, queue: Jobs) -> None:

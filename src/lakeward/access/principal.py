@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from lakeward.access.roles import Role
@@ -33,12 +33,14 @@ class Principal:
         grants: their roles.
         ceiling: the highest role that the token they came with lets them use.
         within: the only place that this token lets them act in.
+        token: its name, or that of the token which their session was begun with; None: they came otherwise.
     """
 
     name: str
     grants: tuple[Grant, ...] = ()
     ceiling: Role = Role.ADMIN
     within: Place = ()
+    token: str | None = field(default=None, compare=False)
 
     @property
     def regions(self) -> tuple[Grant, ...]:

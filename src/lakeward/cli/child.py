@@ -139,4 +139,4 @@ def _flush(*streams: TextIO) -> None:
 def principal_of(told: dict[str, Any]) -> Principal:
     """Return who acts, as the server has told it."""
     grants = tuple(Grant(Role(role), tuple(place)) for role, place in told["grants"])
-    return Principal(told["name"], grants, Role(told["ceiling"]), tuple(told["within"]))
+    return Principal(told["name"], grants, Role(told["ceiling"]), tuple(told["within"]), told["token"])

@@ -10,7 +10,7 @@ import sqlalchemy
 from lakeward.control.db import MINIMUM_SERVER, Database
 from lakeward.errors import ControlError, SettingsError
 
-HEAD = "m0023"
+HEAD = "m0024"
 """The newest migration; a test compares it with the scripts. Knowing it spares Alembic's start-up on every open."""
 
 _UPGRADING = "lakeward.control.upgrading"

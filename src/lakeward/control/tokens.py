@@ -144,10 +144,12 @@ class Tokens:
         rows = self._database.fetch(QUERIES["principal"], {"name": found[1], "hash": hashed})
         if not rows or not hmac.compare_digest(bytes(rows[0]["hash"]), hashed) or rows[0]["within"] is None:
             return None
-        row = rows[0]
-        ceiling = role_named(row["ceiling"]) if row["ceiling"] is not None else Role.ADMIN
-        grants = grants_of(list(zip(row["roles"], row["places"], strict=True)))
-        return Shown(Principal(row["user_name"], grants, ceiling, tuple(row["within"])), found[1], row["kind"])
+        return Shown(_principal(rows[0]), found[1], rows[0]["kind"])
+
+    def principal_by(self, name: str) -> Principal | None:
+        """Return who came with the token of a name, with what they may do by it now; None: it counts no more."""
+        rows = self._database.fetch(QUERIES["principal"], {"name": name, "hash": None})
+        return _principal(rows[0]) if rows and rows[0]["within"] is not None else None
 
     def all(self, user: str | None = None, name: str | None = None, kind: str | None = TOKEN) -> list[TokenRecord]:
         """Return the tokens in the order in which they were made: of a user, of a name, of a kind."""
@@ -177,6 +179,12 @@ class Tokens:
 def _hash(text: str) -> bytes:
     # A token is as hard to guess as its hash is: no slow one is needed, as for passwords.
     return hashlib.sha256(text.encode()).digest()
+
+
+def _principal(row: sqlalchemy.RowMapping) -> Principal:
+    ceiling = role_named(row["ceiling"]) if row["ceiling"] is not None else Role.ADMIN
+    grants = grants_of(list(zip(row["roles"], row["places"], strict=True)))
+    return Principal(row["user_name"], grants, ceiling, tuple(row["within"]), row["token"])
 
 
 def _record(row: sqlalchemy.RowMapping) -> TokenRecord:

@@ -10,14 +10,17 @@ RETURNING *;
 
 -- name: principal
 -- What a token that counts says, with the roles of its user: in one statement, asked for every request. That it was used is
--- written down at most once a minute.
+-- written down at most once a minute; by its name alone, without the hash, it is not used.
 WITH used AS (
     UPDATE lakeward.tokens SET used_at = clock_timestamp()
-    WHERE name = :name AND hash = :hash
+    WHERE name = :name AND hash = CAST(:hash AS bytea)
       AND (used_at IS NULL OR used_at < clock_timestamp() - interval '1 minute')
     RETURNING id
 )
-SELECT t.hash, t.kind, t.user_name, t.ceiling, lakeward.place_of(t.catalog_id, t.schema_id, t.dataset_id) AS within,
+SELECT t.hash, t.kind, t.user_name, t.ceiling,
+       coalesce((SELECT p.name FROM lakeward.tokens p WHERE p.id = t.parent_id),
+                CASE WHEN t.kind = 'token' THEN t.name END) AS token,
+       lakeward.place_of(t.catalog_id, t.schema_id, t.dataset_id) AS within,
        ARRAY(SELECT g.role FROM lakeward.grants g WHERE g.user_name = t.user_name ORDER BY g.id) AS roles,
        coalesce((SELECT jsonb_agg(lakeward.place_of(g.catalog_id, g.schema_id, g.dataset_id) ORDER BY g.id)
                  FROM lakeward.grants g WHERE g.user_name = t.user_name), '[]') AS places

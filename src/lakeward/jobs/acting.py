@@ -1,4 +1,8 @@
-"""As whom a job runs: by the name that was kept when it was queued, with what that name may do when it runs."""
+"""As whom a job runs: by the name and the token that were kept when it was queued, with what these may do when it runs.
+
+A token that was narrowed, to a role or to a place, narrows what it has queued, too. Once it is revoked, or over, nothing
+begins any more that it has queued.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,15 @@ from lakeward.access.principal import OWNER, Principal
 from lakeward.wiring.workspace import Workspace
 
 
-def principal_of(workspace: Workspace, name: str | None) -> Principal:
+def principal_of(workspace: Workspace, name: str | None, token: str | None) -> Principal:
     """Return who acts in a job.
 
     Args:
         workspace: has their grants.
         name: of whoever queued it; None: the workspace's owner, as for what its schedules queue.
+        token: the name of the one that they came with, if any.
+
+    Raises:
+        Forbidden: the token counts no more.
     """
-    return OWNER if name is None else workspace.access.principal_of(name)
+    return OWNER if name is None else workspace.access.principal_of(name, token)

@@ -15,7 +15,7 @@ import sqlalchemy
 from procrastinate import exceptions, jobs, manager
 
 from lakeward.access.guard import may, principal, require
-from lakeward.access.principal import Place
+from lakeward.access.principal import OWNER, Place, Principal
 from lakeward.control.audit import audit
 from lakeward.control.db import Queries
 from lakeward.control.job_schema import bring_up_to_date
@@ -91,7 +91,7 @@ class Jobs:
                 kind,
                 checked,
                 by=by or who.name or actor(),
-                principal=who.name or None,
+                who=who,
                 run_at=run_at,
                 key=key,
             )
@@ -107,7 +107,7 @@ class Jobs:
         options: JobOptions,
         *,
         by: str,
-        principal: str | None = None,
+        who: Principal = OWNER,
         run_at: datetime | None = None,
         key: str | None = None,
     ) -> tuple[int, bool]:
@@ -141,7 +141,7 @@ class Jobs:
                 if waiting is None:
                     continue  # a worker has taken it in this instant
                 return int(waiting), False
-            connection.execute(QUERIES["note"], {"id": job_id, "by": by, "principal": principal})
+            connection.execute(QUERIES["note"], {"id": job_id, "by": by, "principal": who.name or None, "token": who.token})
             assert job_id is not None
             return job_id, True
 
@@ -249,7 +249,9 @@ class Jobs:
                         job=job_id,
                     )
                 if status != WAITING:
-                    connection.execute(QUERIES["again"], {"id": job_id})
+                    who = principal()
+                    by = {"principal": who.name, "token": who.token}
+                    connection.execute(QUERIES["again"], {"id": job_id, **by})
                 connection.execute(QUERIES["requeue"], {"id": job_id})
                 connection.execute(QUERIES["wake"], {"message": ANY_JOB})
                 before = {"kind": job.kind, "status": status}

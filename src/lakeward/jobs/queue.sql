@@ -26,7 +26,7 @@ LIMIT :most;
 SELECT id FROM lakeward.procrastinate_jobs WHERE queueing_lock = :key AND status = 'todo';
 
 -- name: note
-INSERT INTO lakeward.job_states (job_id, added_by, principal) VALUES (:id, :by, :principal);
+INSERT INTO lakeward.job_states (job_id, added_by, principal, token) VALUES (:id, :by, :principal, :token);
 
 -- name: log
 -- Lines of a job's log after one of them.
@@ -40,8 +40,10 @@ LIMIT :most;
 SELECT pg_notify('procrastinate_any_queue_v1', :message);
 
 -- name: again
--- Begin a job that has ended anew, as if it had never run.
-UPDATE lakeward.job_states SET owner = NULL, failures = 0, deaths = 0, progress = NULL, result = NULL, error = NULL
+-- Begin a job that has ended anew, as if it had never run. Their own, people begin by the token that they come with now.
+UPDATE lakeward.job_states
+SET owner = NULL, failures = 0, deaths = 0, progress = NULL, result = NULL, error = NULL,
+    token = CASE WHEN principal = :principal THEN :token ELSE token END
 WHERE job_id = :id;
 
 -- name: lock

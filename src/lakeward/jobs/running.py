@@ -108,8 +108,9 @@ class Running:
             self._faults.at("job:begun")
             try:
                 checked = checked_options(self._kind, options)
+                who = principal_of(self._workspace, state["principal"], state["token"])
                 about = happening("job", job=str(job_id), task=self._kind.name)
-                with about, acting(principal_of(self._workspace, state["principal"])), stop.heard():
+                with about, acting(who), stop.heard():
                     result = self._kind.run(self._workspace, checked, telling)
             except Stopped:
                 raise self._stopped(context, telling) from None

@@ -140,7 +140,8 @@ def _extract(opened: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> 
 
 def _principal(who: Principal) -> dict[str, Any]:
     grants = [[int(each.role), list(each.place)] for each in who.grants]
-    return {"name": who.name, "grants": grants, "ceiling": int(who.ceiling), "within": list(who.within)}
+    said = {"ceiling": int(who.ceiling), "within": list(who.within), "token": who.token}
+    return {"name": who.name, "grants": grants, **said}
 
 
 def _wrong(what: str) -> UsageError:

@@ -16,7 +16,7 @@ from lakeward.control.names import parse_levels
 from lakeward.control.objects import LEVELS, TreeObject
 from lakeward.control.tokens import SESSION, NewToken, Shown, TokenRecord, Tokens
 from lakeward.control.tree import Tree
-from lakeward.errors import InvalidName, UnknownObject, UsageError
+from lakeward.errors import Forbidden, InvalidName, UnknownObject, UsageError
 from lakeward.wiring.actor import actor
 
 DAY_SECONDS = 86_400.0
@@ -39,9 +39,28 @@ class Access:
 
     # Who somebody is -------------------------------------------------------------------------------------------------
 
-    def principal_of(self, user: str) -> Principal:
-        """Return who somebody is, by their name: for what is done on their behalf later, as they may then."""
-        return self._grants.of(user)
+    def principal_of(self, user: str, token: str | None = None) -> Principal:
+        """Return who somebody is, by their name: for what is done on their behalf later, as they may then.
+
+        Args:
+            user: who.
+            token: the name of the one that they came with, up to whose ceiling and within whose place they may.
+
+        Raises:
+            Forbidden: that token counts no more.
+        """
+        if token is None:
+            return self._grants.of(user)
+        found = self._tokens.principal_by(token)
+        if found is None:
+            raise Forbidden(
+                f"the token {token} of {user}, by which this was asked for, counts no more",
+                safe="nothing was changed",
+                next_step="ask for it anew, with a token that counts",
+                token=token,
+                principal=user,
+            )
+        return found
 
     def shown(self, token: str) -> Shown | None:
         """Return who a token's text is of, and what it is; None: it is none, or counts no more. One statement."""
