@@ -14,6 +14,7 @@ from lakeward.access.principal import NOBODY, OWNER, Grant, Place, Principal
 from lakeward.access.roles import Role
 from lakeward.control.records import Intent
 from lakeward.errors import Forbidden, UnknownObject
+from lakeward.pipelines.lineage import UNSEEN
 from lakeward.storage.requests import ReadRequest
 from support.databases import rows_of
 
@@ -153,6 +154,43 @@ def test_a_build_in_threads_is_its_builders(ws: lakeward.Workspace, catalog: str
     assert ws.dataset(f"{catalog}.out.one_{catalog}__quarantine").row_count == 1
     made = rows_of(ws, "SELECT DISTINCT actor FROM lakeward.audit_log WHERE subject LIKE %s", f"{catalog}.out%")
     assert made == [("ann",)]
+
+
+def test_lineage_tells_of_what_one_may_see(ws: lakeward.Workspace, catalog: str, tmp_path: Path) -> None:
+    """What is hidden in between is one step, without a name; and no pipeline's, nor in what can't be told."""
+    (tmp_path / "lakeward.toml").touch()
+    (tmp_path / "pipelines").mkdir()
+    for name, source, output, sql in (
+        ("first", "sales.orders", "hr.first", "select id, amount + 1 as more, amount as same from o"),
+        ("second", "hr.first", "hr.second", "select id, more + same as more from o"),
+        ("third", "hr.second", "sales.third", "select id, more from o"),
+        ("untold", "hr.salaries", "hr.untold", "select columns('am.*') from o"),
+    ):
+        header = (
+            f"-- pipeline: {name}_{catalog}\n-- sources: {{o: {catalog}.{source}}}\n-- output: {catalog}.{output}\n"
+        )
+        (tmp_path / "pipelines" / f"{name}.sql").write_text(f"{header}-- strategy: replace\n{sql}")
+    ws.apply(tmp_path)
+    ws.build(*(f"{name}_{catalog}" for name in ("first", "second", "third", "untold")))
+    orders, third = f"{catalog}.sales.orders", f"{catalog}.sales.third"
+    with only(ann(Role.VIEWER, catalog, "sales")):
+        lineage = ws.pipelines.lineage()
+        up, down = lineage.up(third, "more"), lineage.down(orders, "amount")
+    (hidden,) = up.links
+    assert (up.pipeline, str(hidden), [str(each) for each in hidden.links]) == (
+        f"third_{catalog}",
+        UNSEEN,
+        [f"{orders}.amount"],
+    )
+    assert hidden.to_json()["dataset"] is None
+    assert [[str(each) for each in link.links] for link in down.links] == [[f"{third}.more"]]
+    assert "hr." not in repr((up, down)) and "first" not in repr(down)
+    with only(ann(Role.VIEWER, catalog, "hr")):
+        lineage = ws.pipelines.lineage()
+        assert lineage.down(f"{catalog}.hr.salaries", "amount").note is not None
+        assert [str(each) for each in lineage.up(f"{catalog}.hr.first", "same").links] == [UNSEEN]
+    with only(ann(Role.VIEWER)):
+        assert str(ws.pipelines.lineage().up(third, "more").links[0]) == f"{catalog}.hr.second.more"
 
 
 def test_code_of_a_project_takes_an_admin(ws: lakeward.Workspace, catalog: str, tmp_path: Path) -> None:

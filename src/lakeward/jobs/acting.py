@@ -1,7 +1,7 @@
-"""As whom a job runs: by the name and the token that were kept when it was queued, with what these may do when it runs.
+"""As whom a job runs: by the name and the token that were kept when it was queued, with what they may do when it runs.
 
-A token that was narrowed, to a role or to a place, narrows what it has queued, too. Once it is revoked, or over, nothing
-begins any more that it has queued.
+A token that was narrowed, to a role or to a place, narrows what it has queued, too. Once it is revoked or over, nothing
+begins of that any more.
 """
 
 from __future__ import annotations

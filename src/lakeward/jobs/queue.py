@@ -141,7 +141,9 @@ class Jobs:
                 if waiting is None:
                     continue  # a worker has taken it in this instant
                 return int(waiting), False
-            connection.execute(QUERIES["note"], {"id": job_id, "by": by, "principal": who.name or None, "token": who.token})
+            connection.execute(
+                QUERIES["note"], {"id": job_id, "by": by, "principal": who.name or None, "token": who.token}
+            )
             assert job_id is not None
             return job_id, True
 

@@ -2,6 +2,9 @@
 
 Nothing of it is stored, so it is never older than the pipelines are. A column comes from those whose values its
 expression takes. What only decides which rows there are (`where`, `join … on`, `group by`) is not among them.
+
+Columns are followed through all datasets, and those that whoever asked may not see are hidden then: that there is
+something is told, not what, nor how many. So what is behind them, and may be seen, is not lost.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.lineage import Node, lineage
 
+from lakeward.access.guard import itself, principal
 from lakeward.compute.engine import Engine
 from lakeward.compute.sql import DIALECT, parsed
+from lakeward.control.tree import DatasetRecord
 from lakeward.errors import LakewardError, UnknownObject
 from lakeward.pipelines.compile import Compiled, CompiledStage, Compiler
 from lakeward.pipelines.graph import Graph, read_graph
@@ -26,6 +31,7 @@ from lakeward.types.schema import Schema, name_key
 
 NOT_TOLD = "can't be told from its query"
 OPAQUE = "made by Python: of any of these"
+UNSEEN = "a dataset that you may not see"
 
 
 @dataclass(frozen=True)
@@ -55,10 +61,11 @@ class ColumnLineage:
     """A column, and what it is made from or what is made from it.
 
     Args:
-        dataset, column: which one.
+        dataset, column: which one; `UNSEEN` and nothing, where it is hidden.
         pipeline: upstream: the one that writes it, if any; downstream: the one that makes it from the column above.
         links: the next columns in the direction that was asked for.
         note: what else there is to say: that it comes from no column, or can't be told.
+        hidden: it stands for all that is made so, and that whoever asked may not see.
     """
 
     dataset: str
@@ -66,10 +73,15 @@ class ColumnLineage:
     pipeline: str | None = None
     links: tuple[ColumnLineage, ...] = ()
     note: str | None = None
+    hidden: bool = False
+
+    def __str__(self) -> str:
+        return self.dataset if self.hidden else f"{self.dataset}.{self.column}"
 
     def to_json(self) -> dict[str, object]:
         """Return it as `--output json` prints it."""
-        return {**vars(self), "links": [each.to_json() for each in self.links]}
+        named = {"dataset": None, "column": None} if self.hidden else {}
+        return {**vars(self), **named, "links": [each.to_json() for each in self.links]}
 
 
 @dataclass(frozen=True)
@@ -82,13 +94,13 @@ class _Made:
 
 
 class Lineage:
-    """Follows columns through the applied pipelines.
+    """Follows columns through the applied pipelines, for whoever acts when it is made.
 
     Args:
         pipelines: the applied ones.
         engine: tells the columns of joins.
         models: where models are looked up.
-        schema_of: finds the columns of a dataset, or None.
+        find: finds a dataset, if there is one that whoever acts may see.
     """
 
     def __init__(
@@ -96,14 +108,16 @@ class Lineage:
         pipelines: Sequence[Pipeline],
         engine: Engine,
         models: ModelCatalog,
-        schema_of: Callable[[str], Schema | None],
+        find: Callable[[str], DatasetRecord | None],
     ) -> None:
         self._engine = engine
         self._models = models
-        self._schema_of = schema_of
+        self._find = find
+        self._who = principal()
         self._writers = {name_key(output.dataset): (each, output) for each in pipelines for output in each.spec.outputs}
         self._made: dict[str, _Made] = {}
         self._nodes: dict[tuple[bool, str, str], ColumnLineage] = {}
+        self._seen: dict[str, bool] = {}
 
     def writes(self, dataset: str) -> bool:
         """Say whether an applied pipeline writes a dataset."""
@@ -123,18 +137,50 @@ class Lineage:
 
     def up(self, dataset: str, column: str) -> ColumnLineage:
         """Return what a column is made from, down to datasets that no pipeline writes."""
+        return self._shown(self._from(dataset, column))
+
+    def down(self, dataset: str, column: str) -> ColumnLineage:
+        """Return what is made from a column."""
+        return self._shown(self._into(dataset, column))
+
+    def _shown(self, node: ColumnLineage) -> ColumnLineage:
+        """Hide what may not be seen of a tree whose root may be."""
+        links = tuple(dict.fromkeys(each for link in node.links for each in self._linked(link)))
+        there = tuple(each for each in links if not each.hidden)
+        behind = tuple(dict.fromkeys(each for link in links if link.hidden for each in link.links))
+        hidden = (ColumnLineage(UNSEEN, "", links=behind, hidden=True),) if len(there) < len(links) else ()
+        return replace(node, links=(*there, *hidden))
+
+    def _linked(self, node: ColumnLineage) -> tuple[ColumnLineage, ...]:
+        shown = self._shown(node)
+        if self._sees(node.dataset):
+            return (shown,)
+        # Several in a row are one.
+        behind = tuple(each for link in shown.links for each in (link.links if link.hidden else (link,)))
+        return (ColumnLineage(UNSEEN, "", links=behind, hidden=True),)
+
+    def _sees(self, dataset: str) -> bool:
+        """Say whether they may see a dataset; of one that is yet to be, they need a role in the whole workspace."""
+        key = name_key(dataset)
+        if key not in self._seen:
+            with itself():
+                record = self._find(dataset)
+            self._seen[key] = self._who.role_in(record.slugs if record is not None else ()) is not None
+        return self._seen[key]
+
+    def _schema_of(self, dataset: str) -> Schema | None:
+        with itself():
+            record = self._find(dataset)
+        return record.schema if record is not None else None
+
+    def _from(self, dataset: str, column: str) -> ColumnLineage:
         key = (True, name_key(dataset), name_key(column))
         if key not in self._nodes:
             self._nodes[key] = self._up(dataset, column)
         return self._nodes[key]
 
-    def down(self, dataset: str, column: str, pipeline: str | None = None) -> ColumnLineage:
-        """Return what is made from a column.
-
-        Args:
-            dataset, column: which one.
-            pipeline: the one that makes it, where it was come to from above.
-        """
+    def _into(self, dataset: str, column: str, pipeline: str | None = None) -> ColumnLineage:
+        """Return what is made from a column; `pipeline`: the one that makes it, where it was come to from above."""
         key = (False, name_key(dataset), name_key(column))
         if key not in self._nodes:
             links: list[ColumnLineage] = []
@@ -144,14 +190,14 @@ class Lineage:
                     continue
                 made = self._how(output.dataset)
                 untold = [each for each, origins in made.origins.items() if origins is None]
-                if made.unknown is not None or untold:
+                if (made.unknown is not None or untold) and self._sees(output.dataset):
                     which = f"{output.dataset}{'.' if untold else ''}{', '.join(untold)}"
                     notes.append(f"whether {which} is made from it {made.unknown or NOT_TOLD}")
                 for each, origins in made.origins.items():
                     if origins is not None and any(
                         _same(dataset, name) and _same(column, from_) for name, from_ in origins.pairs
                     ):
-                        links.append(self.down(self._writers[written][1].dataset, each, other.name))
+                        links.append(self._into(self._writers[written][1].dataset, each, other.name))
             self._nodes[key] = ColumnLineage(dataset, column, pipeline, tuple(links), "; ".join(notes) or None)
         return self._nodes[key]
 
@@ -167,7 +213,7 @@ class Lineage:
         origins = made.origins[name]
         if origins is None:
             return ColumnLineage(dataset, column, made.pipeline, (), NOT_TOLD)
-        links = tuple(self.up(*pair) for pair in origins.pairs)
+        links = tuple(self._from(*pair) for pair in origins.pairs)
         note = (OPAQUE if origins.opaque else None) if links else "from no column"
         return ColumnLineage(dataset, column, made.pipeline, links, note)
 
@@ -176,11 +222,14 @@ class Lineage:
         if key not in self._made:
             pipeline, output = self._writers[key]
             try:
-                self._made[key] = _Made(pipeline.name, self._origins(pipeline, output))
+                with itself():
+                    self._made[key] = _Made(pipeline.name, self._origins(pipeline, output))
             except (LakewardError, SqlglotError) as error:
                 reason = error.message if isinstance(error, LakewardError) else str(error)
                 first = reason.partition("\n")[0]
-                self._made[key] = _Made(pipeline.name, unknown=f"{NOT_TOLD}: {first}")
+                # It may name any of them.
+                why = f": {first}" if all(self._sees(each) for each in pipeline.sources.values()) else ""
+                self._made[key] = _Made(pipeline.name, unknown=f"{NOT_TOLD}{why}")
         return self._made[key]
 
     def _origins(self, pipeline: Pipeline, output: OutputSpec) -> dict[str, From | None]:

@@ -42,7 +42,7 @@ from lakeward.pipelines.windows import BuildWindows
 from lakeward.storage.facade import Storage
 from lakeward.storage.recovery import Recovery
 from lakeward.storage.requests import BuildResult
-from lakeward.types.schema import Schema, name_key
+from lakeward.types.schema import name_key
 
 Tries = Callable[[str], Sequence[uuid.UUID]]
 """Returns the ids of all tries to build a pipeline, this one's last, by the pipeline's name."""
@@ -269,14 +269,10 @@ class Pipelines:
         return Watch(self.registry.state, build, clock or SystemClock(), seconds).outcomes()
 
     def lineage(self) -> Lineage:
-        """Return what follows columns through the pipelines that are applied now."""
-        pipelines = [each.pipeline for each in self.applied().values() if each.pipeline is not None]
-
-        def schema_of(name: str) -> Schema | None:
-            record = self._tree.find(name)
-            return record.schema if record is not None else None
-
-        return Lineage(pipelines, self.engine, self.models, schema_of)
+        """Return what follows columns through the pipelines that are applied now, as far as whoever acts may see."""
+        applied = self.registry.applied().values()
+        pipelines = [each.pipeline for each in applied if each.pipeline is not None]
+        return Lineage(pipelines, self.engine, self.models, self._tree.find)
 
     def run(self, request: RunRequest, progress: Progress | None = None) -> BuildResult:
         """Run one query once, without a project.

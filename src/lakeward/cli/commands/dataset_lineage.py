@@ -70,9 +70,9 @@ def _branches(trees: list[ColumnLineage], indent: str, seen: set[tuple[str, str]
     for position, tree in enumerate(trees, start=1):
         last = position == len(trees)
         key = (tree.dataset, tree.column)
-        again = key in seen and bool(tree.links)
+        again = key in seen and bool(tree.links) and not tree.hidden
         seen.add(key)
-        name = f"{tree.dataset}.{tree.column}" if indent else tree.column
+        name = str(tree) if indent else tree.column
         by = f", by pipeline {tree.pipeline}" if tree.pipeline is not None else ""
         note = f" ({tree.note})" if tree.note is not None else " (as above)" if again else ""
         yield f"{indent}{'└──' if last else '├──'} {name}{by}{note}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from lakeward.access.guard import may
 from lakeward.control.expectation_results import ExpectationResult, JudgedVersion
 from lakeward.control.records import Transaction
 from lakeward.server.web.change_rows import changes_of
@@ -132,17 +131,9 @@ def quality(workspace: Workspace, dataset: Dataset, asked: Asked, url: str) -> V
 
 def lineage(workspace: Workspace, dataset: Dataset, asked: Asked, url: str) -> Values:
     """Return what the dataset's columns are made from, and what is made from them."""
-    seen: dict[str, bool] = {}
-
-    def visible(name: str) -> bool:
-        if name not in seen:
-            record = workspace.tree.find(name)
-            seen[name] = may("dataset.read", record.slugs if record is not None else ())
-        return seen[name]
-
     names = dataset.schema.names
     column = asked.column if asked.column in names else None
-    graph = lineage_graph(workspace.pipelines.lineage(), dataset.name, column, visible)
+    graph = lineage_graph(workspace.pipelines.lineage(), dataset.name, column)
     return {"graph": graph, "column": column, "names": names}
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from lakeward.control.names import full_name, parse_levels
-from lakeward.pipelines.lineage import ColumnLineage, Lineage
-
-UNSEEN = "a dataset that you may not see"
+from lakeward.pipelines.lineage import UNSEEN, ColumnLineage, Lineage
 
 
 @dataclass(frozen=True)
@@ -42,14 +40,13 @@ class LineageGraph:
     notes: list[str] = field(default_factory=list)
 
 
-def lineage_graph(lineage: Lineage, dataset: str, column: str | None, visible: Callable[[str], bool]) -> LineageGraph:
+def lineage_graph(lineage: Lineage, dataset: str, column: str | None) -> LineageGraph:
     """Follow columns both ways.
 
     Args:
         lineage: of the applied pipelines.
         dataset: which one.
         column: one of its columns; None: all of them, and the graph is one of datasets.
-        visible: whether who asks may see a dataset.
     """
     wanted = [column] if column is not None else lineage.columns(dataset)
     links: dict[Link, None] = {}
@@ -61,16 +58,12 @@ def lineage_graph(lineage: Lineage, dataset: str, column: str | None, visible: C
             if note is not None:
                 notes[note] = None
 
-    def named(end: tuple[str, str]) -> tuple[str, str]:
-        return end if end[0] == dataset or visible(end[0]) else (UNSEEN, "")
-
-    shown = list(dict.fromkeys(Link(named(each.source), named(each.target), each.pipeline) for each in links))
-    graph = LineageGraph(links=shown, notes=list(notes))
-    ends = dict.fromkeys([(dataset, column or ""), *(end for each in shown for end in (each.source, each.target))])
+    graph = LineageGraph(links=list(links), notes=list(notes))
+    ends = dict.fromkeys([(dataset, column or ""), *(end for each in links for end in (each.source, each.target))])
     by_column = column is not None
     for name, of in dict.fromkeys((name, of if by_column else "") for name, of in ends):
         graph.nodes.append(_node(name, of, here=name == dataset and of == (column or "")))
-    pairs = {(_id(each.source, by_column), _id(each.target, by_column)): each.pipeline or "" for each in shown}
+    pairs = {(_id(each.source, by_column), _id(each.target, by_column)): each.pipeline or "" for each in links}
     graph.edges = [{"from": source, "to": target, "label": by} for (source, target), by in pairs.items()]
     return graph
 
