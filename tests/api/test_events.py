@@ -6,19 +6,23 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, cast
 
 import httpx
 import pytest
 
 from api.conftest import Make
+from lakeward.access.guard import may_somewhere
 from lakeward.access.principal import Grant, Principal
 from lakeward.access.roles import Role
 from lakeward.control.db import Database
 from lakeward.control.goings_on import Happening
 from lakeward.errors import Busy
 from lakeward.server import feed as feed_module
+from lakeward.server import presence as presence_module
 from lakeward.server.feed import READY, RESET, Event, Feed
+from lakeward.server.presence import Presence
 from lakeward.server.routes.events import _seen
 
 
@@ -84,12 +88,37 @@ def test_nobody_is_told_of_what_they_may_not_see(feed: Feed) -> None:
     ana = Principal("ana", (Grant(Role.VIEWER, ("main", "sales")),))
 
     async def run() -> list[str]:
-        async with aclosing(_seen(feed, f"{feed._run}-0", ana, ())) as following:
+        presence = Presence(ana, lambda: ana)
+        async with aclosing(_seen(feed.follow(f"{feed._run}-0"), presence, ())) as following:
             assert [event.kind for event in await taken(following, 1)] == ["ready"]
             feed.tell([happening("main", "secret", "a"), happening("main", "sales", "b")])
             return [event.data for event in await taken(following, 1)]
 
     assert asyncio.run(run()) == ['{"dataset": "main.sales.b"}']
+
+
+def test_what_is_taken_from_who_follows_counts_at_once(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while nothing happens that they would be told of: a role first, and then the token."""
+    monkeypatch.setattr(presence_module, "ASKED_SECONDS", 0.0)
+    whole = Principal("ana", (Grant(Role.VIEWER),))
+    now: list[Principal | None] = [whole]
+    presence = Presence(whole, lambda: now[0])
+
+    async def run() -> list[str]:
+        following = presence.follow(feed.follow(f"{feed._run}-0"), lambda: may_somewhere("dataset.read"))
+        seen: list[str] = []
+        async for event in _seen(following, presence, ()):
+            seen.append(str(event and event.data))
+            if len(seen) == 1:
+                now[0] = replace(whole, within=("main", "sales"))
+                feed.tell([happening("main", "hr", "a"), happening("main", "sales", "b")])
+            else:
+                now[0] = None
+                feed.tell([happening("main", "hr", "c")])
+        return seen
+
+    assert asyncio.run(run()) == ["{}", '{"dataset": "main.sales.b"}']
+    assert feed.followers == 0
 
 
 def test_who_is_too_slow_begins_anew_and_who_leaves_holds_nothing(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:

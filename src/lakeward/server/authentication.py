@@ -6,6 +6,7 @@ do is asked where it is done: see `lakeward.access.guard`.
 
 from __future__ import annotations
 
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
@@ -16,12 +17,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakeward.access.guard import acting
-from lakeward.access.principal import NOBODY, OWNER, Principal
+from lakeward.access.principal import NOBODY, Principal
 from lakeward.control.tokens import SESSION, TOKEN
 from lakeward.errors import LakewardError
 from lakeward.server.logins import SESSION_COOKIE, Logins, address_of
+from lakeward.server.presence import ALONE, IN_SCOPE, Presence
 from lakeward.server.problems import named, problem
 from lakeward.server.web.errors import wants_page
+from lakeward.wiring.access import Access
 
 PUBLIC: Final = ("/healthz", "/readyz", "/login", "/logout", "/login/oidc", "/login/oidc/callback")
 """The paths that whoever is nobody may ask for, besides the files of pages."""
@@ -32,6 +35,8 @@ SIGNED_IN: Final = ("/api/v1/openapi.json",)
 FILES: Final = "/static/"
 
 _BEARER = "bearer "
+
+_NOBODY = Presence(NOBODY, lambda: None)
 
 
 class Authentication:
@@ -51,7 +56,7 @@ class Authentication:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        who: Principal | Response = OWNER
+        who: Presence | Response = ALONE
         if self._logins is not None:
             try:
                 who = await self._who(Request(scope), self._logins)
@@ -60,16 +65,17 @@ class Authentication:
         if isinstance(who, Response):
             await who(scope, receive, send)
             return
-        with acting(who):
+        scope[IN_SCOPE] = who
+        with acting(who.who):
             await self._app(scope, receive, send)
 
-    async def _who(self, request: Request, logins: Logins) -> Principal | Response:
+    async def _who(self, request: Request, logins: Logins) -> Presence | Response:
         """Return who asks, or what they are answered who may not."""
         path, address = request.url.path, address_of(request.scope)
         public = path in PUBLIC or path.startswith(FILES)
         given, kind = _given(request)
         if given is None:
-            return NOBODY if public else _who_are_you(request)
+            return _NOBODY if public else _who_are_you(request)
         wait = logins.rates.refused(address)
         if wait is not None:
             return _too_often(f"too many tokens that are none came from {address}", wait)
@@ -78,11 +84,16 @@ class Authentication:
             # A session that is over is no attempt.
             if kind == TOKEN:
                 logins.rates.failed(address)
-            return NOBODY if public else _who_are_you(request, f"the {kind} is none that counts")
+            return _NOBODY if public else _who_are_you(request, f"the {kind} is none that counts")
         wait = logins.rates.hit(shown.principal.name) if not public else None
         if wait is not None:
             return _too_often(f"{shown.principal.name} asks more often than server.rate_limit lets them", wait)
-        return shown.principal
+        return Presence(shown.principal, partial(_again, logins.access, given))
+
+
+def _again(access: Access, given: str) -> Principal | None:
+    shown = access.shown(given)
+    return shown.principal if shown is not None else None
 
 
 def _given(request: Request) -> tuple[str | None, str]:

@@ -1,7 +1,7 @@
 """Server-sent events: an answer that goes on as long as its client listens, up to a quarter of an hour.
 
-Then it ends, and clients come back by themselves with the last event that they have seen; so who may no longer see
-something does not for long.
+Then it ends, and clients come back by themselves with the last event that they have seen. It ends within seconds where
+who follows may do so no more: see `presence`.
 """
 
 from __future__ import annotations

@@ -31,8 +31,9 @@ LOOK_SECONDS = 0.5
 LINGER_SECONDS = 30.0
 """So long is looked on when nobody follows any more: a page that is loaded anew misses nothing."""
 
-BEAT_SECONDS = 15.0
-"""After so long a silence a follower is told that all is well: proxies end what is silent."""
+BEAT_SECONDS = 5.0
+"""After so long a silence a follower is told that all is well, since proxies end what is silent; and whether they may
+still follow is asked again."""
 
 KEPT = 1000
 """So many of the newest events are kept for those who come back."""

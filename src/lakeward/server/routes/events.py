@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated
 
-from fastapi import Header, Query, Response
+from fastapi import Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from lakeward.access.guard import principal
-from lakeward.access.principal import Place, Principal
+from lakeward.access.guard import may_somewhere, sees
+from lakeward.access.principal import Place
 from lakeward.server.event_stream import DESCRIBED, event_stream
-from lakeward.server.feed import Event, Feed
+from lakeward.server.feed import Event
+from lakeward.server.presence import Presence, presence_of
 from lakeward.server.rooms import Here
 from lakeward.server.routing import noun
 from lakeward.server.rules import needs
@@ -30,6 +32,7 @@ router = noun("events")
 )
 async def follow_events(
     rooms: Here,
+    request: Request,
     dataset: Annotated[str | None, Query(description="only what is about this one")] = None,
     last_event_id: Annotated[
         str | None, Header(max_length=100, description="the last event that was seen, to go on behind it")
@@ -44,12 +47,24 @@ async def follow_events(
     place: Place = ()
     if dataset is not None:
         place = (await run_in_threadpool(rooms.workspace.tree.dataset, dataset)).slugs
-    return event_stream(_seen(rooms.feed, last_event_id, principal(), place))
+    presence = presence_of(request)
+    events = presence.follow(rooms.feed.follow(last_event_id), partial(_may, place))
+    return event_stream(_seen(events, presence, place))
 
 
-async def _seen(feed: Feed, last: str | None, who: Principal, within: Place) -> AsyncGenerator[Event | None]:
+def _may(place: Place) -> bool:
+    return may_somewhere("dataset.read") and sees(place)
+
+
+async def _seen(
+    events: AsyncGenerator[Event | None], presence: Presence, within: Place
+) -> AsyncGenerator[Event | None]:
     """Yield the events that somebody may see."""
-    async with aclosing(feed.follow(last)) as following:
-        async for event in following:
-            if event is None or event.id is None or (event.place[: len(within)] == within and event.seen_by(who)):
+
+    def seen(event: Event) -> bool:
+        return event.place[: len(within)] == within and event.seen_by(presence.who)
+
+    async with aclosing(events):
+        async for event in events:
+            if event is None or event.id is None or seen(event):
                 yield event

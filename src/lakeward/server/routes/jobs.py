@@ -6,7 +6,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import Header, Path, Query, Response
+from fastapi import Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -19,6 +19,7 @@ from lakeward.server.documents.jobs import Job, JobKind, JobKindList, JobLog, Jo
 from lakeward.server.event_stream import DESCRIBED, event_stream
 from lakeward.server.number_pages import Before, Limit, cut
 from lakeward.server.pages import LARGEST
+from lakeward.server.presence import presence_of
 from lakeward.server.queueing import queued
 from lakeward.server.rooms import Here, Rooms
 from lakeward.server.routing import noun
@@ -109,6 +110,7 @@ def retry_job(rooms: Here, number: Number) -> Job:
 )
 async def follow_job(
     rooms: Here,
+    request: Request,
     number: Number,
     last_event_id: Annotated[
         int | None, Header(ge=0, le=LARGEST, description="the last line of its log that was seen")
@@ -116,7 +118,12 @@ async def follow_job(
 ) -> Response:
     """Follow a job, as server-sent events: `job` whenever it changes, `log` for each line of its log, then `ended`."""
     job = await run_in_threadpool(_seen, rooms, number)
-    return event_stream(rooms.job_watch.follow(job, last_event_id or 0))
+
+    def may_still() -> bool:
+        return _seen(rooms, number).id == number
+
+    events = rooms.job_watch.follow(job, last_event_id or 0)
+    return event_stream(presence_of(request).follow(events, may_still))
 
 
 def _seen(rooms: Rooms, number: int) -> QueuedJob:
