@@ -11,7 +11,7 @@ from lakeward.access.guard import acting, closed
 from lakeward.access.principal import Principal
 from lakeward.access.roles import Role
 from lakeward.control.tokens import Shown
-from lakeward.errors import Forbidden, UnknownObject
+from lakeward.errors import ConflictError, Forbidden, UnknownObject
 from lakeward.jobs.job import FAILED, SUCCEEDED
 from lakeward.jobs.queue import Jobs
 from lakeward.jobs.worker import Worker
@@ -103,6 +103,19 @@ def test_who_may_not_do_it_may_not_queue_it(applied: lakeward.Workspace, queue: 
         with pytest.raises(UnknownObject):
             queue.get(job.id)
         queue.cancel(own.id)
+
+
+def test_who_meets_somebody_elses_waiting_job_is_told_so(applied: lakeward.Workspace, queue: Jobs) -> None:
+    """They may not look at it, but they could have queued the same."""
+    applied.access.set_grant("oli", Role.OPERATOR, "main.raw.numbers")
+    options = {"dataset": "main.raw.numbers", "do": "check"}
+    first = queue.add("flip", options)
+    with acting(applied.access.principal_of("oli")):
+        with pytest.raises(ConflictError, match=rf"job {first.id} .* waits already") as told:
+            queue.add("flip", options)
+        assert told.value.fields["job"] == first.id
+        assert not queue.list()
+    queue.cancel(first.id)
 
 
 def test_a_token_for_one_place_shows_jobs_about_it(applied: lakeward.Workspace, queue: Jobs) -> None:

@@ -78,6 +78,7 @@ class Jobs:
             UnknownObject: no such kind or option, or what it is to work on is not there.
             UsageError: an option is not what it should be, or `run_at` has no time zone.
             Forbidden: who acts may not do this.
+            ConflictError: one with its key waits already, and who acts may not see it: it is somebody else's.
         """
         found = kind_named(kind)
         given = options.model_dump() if isinstance(options, JobOptions) else dict(options or {})
@@ -98,7 +99,16 @@ class Jobs:
             if added:
                 after = {"kind": kind, "options": checked.model_dump(mode="json")}
                 audit(connection, actor(), "job.add", f"job {job_id}", None, after, place)
-        return self.get(job_id)
+        try:
+            return self.get(job_id)
+        except UnknownObject:
+            raise ConflictError(
+                f"somebody else's job {job_id} has the same key, and waits already: one {kind} is enough",
+                safe="nothing was queued; that job is begun when a worker is free and its time has come",
+                next_step=f"who has a role in the whole workspace can look at it: `lakeward job show {job_id}`",
+                job=job_id,
+                kind=kind,
+            ) from None
 
     def add_within(
         self,
