@@ -95,7 +95,7 @@ def unpacked(place: Path, content: bytes) -> None:
 @pytest.fixture(scope="module")
 def commands(workspace: lakeward.Workspace) -> Iterator[Commands]:
     nursery = Nursery(workspace.settings)
-    yield Commands(nursery)
+    yield Commands(nursery, most=20)
     nursery.close()
 
 

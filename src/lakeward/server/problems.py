@@ -56,6 +56,9 @@ STATUSES: tuple[tuple[type[LakewardError], HTTPStatus], ...] = (
 )
 """The status of each kind of error: the first that fits. All others are a fault on our side."""
 
+AGAIN_SECONDS = 2
+"""So long whoever met a busy server is told to wait."""
+
 log = logging.getLogger("lakeward.server")
 
 
@@ -116,7 +119,10 @@ def named(error: LakewardError) -> JSONResponse:
         log.error("%s", error)
     facts = error.to_json()
     more = {name: facts[name] for name in ("safe", "next_steps", "fields")}
-    return problem(status, type(error).__name__, error.message, **more)
+    answer = problem(status, type(error).__name__, error.message, **more)
+    if isinstance(error, Busy):
+        answer.headers["Retry-After"] = str(AGAIN_SECONDS)
+    return answer
 
 
 def _invalid(_: Request, error: Exception) -> JSONResponse:

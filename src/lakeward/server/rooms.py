@@ -64,7 +64,7 @@ class Rooms:
     @cached_property
     def commands(self) -> Commands:
         """The commands of people elsewhere that run here."""
-        return Commands(Nursery(self.workspace.settings))
+        return Commands(Nursery(self.workspace.settings), self.workspace.settings.values.server.commands)
 
     @cached_property
     def measures(self) -> Measures:

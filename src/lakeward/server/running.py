@@ -8,8 +8,9 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from anyio import CancelScope
 from anyio.to_thread import run_sync
 
-from lakeward.errors import UnknownObject
+from lakeward.errors import Busy, UnknownObject
 from lakeward.server.frames import ASKS, BEGUN, DATA, ENDED, ERR, FILE, LARGEST, OUT, STILL, frame
 from lakeward.server.nursery import Nursery
 from lakeward.server.orders import FILES
@@ -180,11 +181,38 @@ class Commands:
 
     Args:
         nursery: forks their processes.
+        most: so many run at a time; of one user, where users have names, half as many.
     """
 
-    def __init__(self, nursery: Nursery) -> None:
+    def __init__(self, nursery: Nursery, most: int) -> None:
         self.nursery = nursery
+        self._most = most
         self._running: dict[str, Running] = {}
+        self._places: Counter[str] = Counter()
+
+    @contextmanager
+    def place(self, owner: str) -> Iterator[None]:
+        """Hold one of the places for commands: each is a process, with connections and memory of its own.
+
+        Raises:
+            Busy: there is none for this user now.
+        """
+        held, whose = self._places.total(), ""
+        if owner and self._places[owner] >= (self._most + 1) // 2:
+            held, whose = self._places[owner], f" of {owner}"
+        if whose or held >= self._most:
+            raise Busy(
+                f"{held} commands{whose} run on the server, as many as may at a time",
+                safe="nothing was done",
+                next_step="try again in a moment; the setting server.commands of the server says how many there may be",
+                commands=held,
+            )
+        self._places[owner] += 1
+        try:
+            yield
+        finally:
+            self._places[owner] -= 1
+            self._places += Counter()
 
     async def run(self, folder: Path, owner: str) -> AsyncIterator[bytes]:
         """Run the order in a folder, and yield its frames; see `Running`."""

@@ -237,6 +237,9 @@ class ServerSection(Section):
         False, description="take Python in projects over HTTP, from those who may `code.run`: it runs as the server"
     )
     streams: int = Field(100, ge=1, description="how many streams of rows may be open at a time")
+    commands: int = Field(
+        20, ge=1, description="how many commands of `lakeward --server` run at a time; of one user, half as many"
+    )
     worker: bool | None = Field(
         None, description="run jobs in its process, too; unset: where the workspace has its own Postgres"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from http import HTTPStatus
 from pathlib import Path
 from shutil import rmtree
@@ -15,6 +16,7 @@ from anyio.to_thread import run_sync
 from fastapi import Header, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.types import Receive, Scope, Send
 
 from lakeward.access.guard import principal
 from lakeward.errors import UsageError
@@ -22,7 +24,7 @@ from lakeward.server.bodies import checked_headers, received
 from lakeward.server.frames import MEDIA_TYPE
 from lakeward.server.orders import EXAMPLE, unpack
 from lakeward.server.orders import MEDIA_TYPE as ARCHIVE
-from lakeward.server.rooms import Here, Rooms
+from lakeward.server.rooms import Here
 from lakeward.server.routing import noun
 from lakeward.server.rules import needs
 
@@ -68,26 +70,30 @@ async def run_command(
     if content_type.partition(";")[0].strip().lower() != ARCHIVE:
         raise UsageError(f"a command is ordered by {ARCHIVE}", safe="nothing was done", content_type=content_type)
     who = principal()
-    folder = Path(tempfile.mkdtemp(dir=rooms.scratch, prefix="command-"))
-    try:
+    async with AsyncExitStack() as held:
+        held.enter_context(rooms.commands.place(who.name))
+        folder = Path(tempfile.mkdtemp(dir=rooms.scratch, prefix="command-"))
+        held.push_async_callback(_removed, folder)
         async with received(request, rooms.scratch) as archive:
             await run_sync(unpack, archive, folder, who)
-    except BaseException:
-        with CancelScope(shield=True):
-            await run_sync(rmtree, folder, True)
-        raise
-    return StreamingResponse(
-        _run(rooms, folder, who.name), media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"}
-    )
+        return _Answer(rooms.commands.run(folder, who.name), held.pop_all())
 
 
-async def _run(rooms: Rooms, folder: Path, owner: str) -> AsyncIterator[bytes]:
-    try:
-        async for part in rooms.commands.run(folder, owner):
-            yield part
-    finally:
-        with CancelScope(shield=True):
-            await run_sync(rmtree, folder, True)
+class _Answer(StreamingResponse):
+    """Sends a command's frames, and lets go of what it holds, whether any of them was asked for or not."""
+
+    def __init__(self, frames: AsyncIterator[bytes], held: AsyncExitStack) -> None:
+        super().__init__(frames, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
+        self._held = held
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._held:
+            await super().__call__(scope, receive, send)
+
+
+async def _removed(folder: Path) -> None:
+    with CancelScope(shield=True):
+        await run_sync(rmtree, folder, True)
 
 
 @router.post(
