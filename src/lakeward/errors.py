@@ -27,6 +27,7 @@
     │   ├── NotIncremental                          a delta was required, and everything would be computed
     │   └── ExpectationFailed              exit 5   the audit refused the prepared version
     ├── SourceError                        exit 1   a source outside the workspace can't be read
+    │   └── SourceRefused                           it has answered: a wrong password, a missing right, no such thing
     ├── ConflictError                      exit 6   somebody else holds or changed the thing
     │   ├── Contended                               somebody else works on it now; it can be repeated as it is
     │   │   └── LockTimeout                         the dataset's open slot stayed taken
@@ -255,6 +256,10 @@ class ExpectationFailed(PipelineError):
 
 class SourceError(LakewardError):
     """A source outside the workspace can't be reached or read. Never carries the connection's password."""
+
+
+class SourceRefused(SourceError):
+    """It has answered, and would answer the same again: a wrong password, a missing right, what is not there."""
 
 
 class ConflictError(LakewardError):

@@ -18,6 +18,7 @@ from lakeward.errors import (
     OutcomeUnknown,
     RouteChanged,
     SourceError,
+    SourceRefused,
     StorageFull,
 )
 
@@ -34,6 +35,11 @@ TRANSIENT: Final[Mapping[type[LakewardError], str]] = {
 }
 """By class; what derives from one of them counts, too."""
 
+FINAL: Final[Mapping[type[LakewardError], str]] = {
+    SourceRefused: "somebody mends the password, the right or the name first; and some lock out whoever tries on",
+}
+"""Of those, what never counts."""
+
 REFUSALS: Final = ("ForbiddenError", "UnauthorizedError", "OAuthError", "NoSuchTableError", "NotImplementedError")
 """Of a catalog that has answered: another try gets the same answer. By name, since its client is not ours to import."""
 
@@ -47,7 +53,7 @@ def passes(error: BaseException) -> bool:
     """
     if not isinstance(error, LakewardError):
         return False
-    if not isinstance(error, tuple(TRANSIENT)):
+    if not isinstance(error, tuple(TRANSIENT)) or isinstance(error, tuple(FINAL)):
         return False
     if isinstance(error, CatalogError) and type(error.__cause__).__name__ in REFUSALS:
         return False

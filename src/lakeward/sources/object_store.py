@@ -17,7 +17,7 @@ from typing import IO, ClassVar, cast
 import pyarrow as pa
 from pyarrow import fs
 
-from lakeward.errors import SettingsError, SourceError, UsageError
+from lakeward.errors import SettingsError, SourceError, SourceRefused, UsageError
 from lakeward.sources.source_file import FileState, SourceFile
 
 SCHEMES = ("s3", "s3a", "s3n")
@@ -32,6 +32,8 @@ _CODE = re.compile(r"AWS Error (?P<code>[A-Z_0-9]+|\[code \d+\])")
 _STATUS = re.compile(r"HTTP (?:status|response code)[: ]+(?P<status>\d{3})", re.IGNORECASE)
 
 _KEYS = "correct the key, or let it do GetObject and ListBucket there"
+_BUCKET = "correct the bucket's name"
+_GONE = "look whether it was removed"
 _REACH = "look whether it runs and can be reached from here, then repeat"
 _MEANINGS = {
     "ACCESS_DENIED": ("refuses: the key is wrong or may not do this, or this machine's clock is wrong", _KEYS),
@@ -39,17 +41,21 @@ _MEANINGS = {
     "INVALID_CLIENT_TOKEN_ID": ("does not know the key", _KEYS),
     "INVALID_SIGNATURE": ("refuses the key: the secret does not belong to it", _KEYS),
     "SIGNATURE_DOES_NOT_MATCH": ("refuses the key: the secret does not belong to it", _KEYS),
-    "NO_SUCH_BUCKET": ("has no such bucket", "correct the bucket's name"),
+    "NO_SUCH_BUCKET": ("has no such bucket", _BUCKET),
     "NETWORK_CONNECTION": ("can't be reached", _REACH),
     "REQUEST_TIMEOUT": ("did not answer in time", _REACH),
     "SLOW_DOWN": ("is asked too much", "repeat later"),
     "THROTTLING": ("is asked too much", "repeat later"),
     "SERVICE_UNAVAILABLE": ("is out of order for the moment", "repeat later"),
     "INTERNAL_FAILURE": ("failed inside", "repeat later"),
-    "RESOURCE_NOT_FOUND": ("has no such object", "look whether it was removed"),
-    "NO_SUCH_KEY": ("has no such object", "look whether it was removed"),
+    "RESOURCE_NOT_FOUND": ("has no such object", _GONE),
+    "NO_SUCH_KEY": ("has no such object", _GONE),
 }
+_FINAL = (_KEYS, _BUCKET, _GONE)
+"""What leads out where the store has answered, and would answer the same again."""
+
 _BY_STATUS = {
+    "401": "ACCESS_DENIED",
     "403": "ACCESS_DENIED",
     "404": "NO_SUCH_KEY",
     "429": "SLOW_DOWN",
@@ -309,9 +315,8 @@ def told(place: str) -> Iterator[None]:
         yield
     except OSError as error:
         what, next_step = _meaning(error)
-        raise SourceError(
-            f"{place}: the store {what}", safe="nothing was written", next_step=next_step, path=place
-        ) from None
+        kind = SourceRefused if next_step in _FINAL else SourceError
+        raise kind(f"{place}: the store {what}", safe="nothing was written", next_step=next_step, path=place) from None
 
 
 def _meaning(error: OSError) -> tuple[str, str]:

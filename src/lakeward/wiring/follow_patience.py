@@ -11,6 +11,7 @@ from lakeward.errors import (
     OutcomeUnknown,
     RouteChanged,
     SourceError,
+    SourceRefused,
 )
 from lakeward.sources.change_log import ChangeLog
 
@@ -51,6 +52,8 @@ class Patience:
         if isinstance(error, SourceError):
             try:
                 state = self._log.state()
+            except SourceRefused:
+                return False
             except SourceError:
                 # It does not answer at all: it is being restarted, or its network is away.
                 return True

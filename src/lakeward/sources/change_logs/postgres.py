@@ -140,7 +140,7 @@ class PostgresChangeLog(ChangeLog):
         try:
             server, place = log_end(self._database.libpq_url)
         except psycopg2.Error as error:
-            raise self._errors.said(str(error).strip()) from None
+            raise self._errors.of(error) from None
         return LogPosition(server, place).to_json()
 
     def acknowledge(self, position: Position) -> None:
@@ -246,10 +246,11 @@ class PostgresChangeLog(ChangeLog):
             return self._errors.said(
                 f"{server.user} may not read its log: {text}",
                 f"ALTER ROLE {server.user} REPLICATION, or what the server's vendor has instead; then repeat",
+                final=True,
             )
         if "max_wal_senders" in text:
             return self._errors.said(text, "set max_wal_senders higher and restart the server, then repeat")
-        return self._errors.said(text)
+        return self._errors.of(error)
 
     def _readable(self) -> tuple[Any, int]:
         """Return the slot, and where in the log it begins.
@@ -259,16 +260,18 @@ class PostgresChangeLog(ChangeLog):
         """
         published, slot = self._publication.published(), self._slot_state()
         if published is None and slot is None:
-            raise self._errors.said(f"there is no log {self._slot}", "begin to follow tables")
+            raise self._errors.said(f"there is no log {self._slot}", "begin to follow tables", final=True)
         if published is None or published.since is None or slot is None or slot.lost:
             raise self._errors.said(
                 f"the log {self._slot} was lost: the server has thrown away what was not read yet",
                 "follow its tables anew, which copies them; a higher max_slot_wal_keep_size keeps more",
+                final=True,
             )
         if not published.whole:
             raise self._errors.said(
                 f"somebody changed the publication {self._slot}, which has not every change of its tables any more",
                 "drop the log, and follow its tables anew, which copies them",
+                final=True,
             )
         return slot, published.since
 
@@ -299,7 +302,7 @@ class PostgresChangeLog(ChangeLog):
                 raise self._errors.said(
                     text, "let one process follow it; a reader that died is given up soon"
                 ) from None
-            raise self._errors.said(str(error).strip()) from None
+            raise self._errors.of(error) from None
         return self._stream
 
     def _check_positions(self, tables: Sequence[FollowedTable], server: Identity, since: int, now: int) -> None:
@@ -313,11 +316,13 @@ class PostgresChangeLog(ChangeLog):
             raise self._errors.said(
                 f"it is not the server that {', '.join(other)} were followed at: it was restored, or a standby rose",
                 "follow them anew, which copies them",
+                final=True,
             )
         if lost := [name for name, each in positions.items() if each.place < since]:
             raise self._errors.said(
                 f"its log {self._slot} was made after changes of {', '.join(lost)} that were not read",
                 "follow them anew, which copies them",
+                final=True,
             )
 
     def _end_stream(self) -> None:

@@ -78,15 +78,16 @@ class Publication:
         [server] = self._database.fetch(QUERIES["server"])
         if server.version < MINIMUM_SERVER or server.encoding == "SQL_ASCII":
             what = f"is version {server.version // 10_000}" if server.version < MINIMUM_SERVER else "has no encoding"
-            raise self._errors.said(f"{what}; changes are followed from 14 on, where the encoding is known")
+            raise self._errors.said(f"{what}; changes are followed from 14 on, where the encoding is known", final=True)
         if server.standby:
             raise self._errors.said(
-                "is a standby, and can't begin to log changes", "name the primary in the source's URL"
+                "is a standby, and can't begin to log changes", "name the primary in the source's URL", final=True
             )
         if server.wal_level != "logical":
             raise self._errors.said(
                 f"wal_level is {server.wal_level}, and has to be logical",
                 "ALTER SYSTEM SET wal_level = 'logical', restart the server, then repeat",
+                final=True,
             )
         if server.slots_taken >= int(server.slots):
             raise self._errors.said(
@@ -146,6 +147,7 @@ class Publication:
             raise self._errors.said(
                 f"before {safe // 10_000}.{safe % 10_000} it can lose changes of tables that are added to a log",
                 "update the server; or drop the log and follow all tables anew",
+                final=True,
             )
 
     def note(self, since: int | None) -> None:
@@ -184,7 +186,7 @@ class Publication:
 
     def _refused(self, text: str, server: Any) -> SourceError:
         who = "" if server is None else f"GRANT CREATE ON DATABASE {server.database} TO {server.user}, and "
-        return self._errors.said(text, f"{who}let the user own the tables, or be a superuser; then repeat")
+        return self._errors.said(text, f"{who}let the user own the tables, or be a superuser; then repeat", final=True)
 
 
 def _identifier(table: SourceTable) -> sql.Identifier:

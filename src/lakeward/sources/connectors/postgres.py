@@ -15,7 +15,7 @@ from psycopg import sql
 from pydantic import BaseModel, ConfigDict, Field
 
 from lakeward.control.db import Database, Queries
-from lakeward.errors import SettingsError, SourceError
+from lakeward.errors import SettingsError, SourceRefused
 from lakeward.sources.allowed import Allowed
 from lakeward.sources.connector import (
     NEW,
@@ -122,7 +122,7 @@ class PostgresSource(Connector):
     def _check_server(self, version: int, encoding: str) -> None:
         if version < MINIMUM_SERVER or encoding == "SQL_ASCII":
             what = f"is version {version // 10_000}" if version < MINIMUM_SERVER else "has no encoding (SQL_ASCII)"
-            raise SourceError(
+            raise SourceRefused(
                 f"PostgreSQL at {self.database.display_url} {what}; a source is 13 or newer, and knows its encoding",
                 safe="nothing was written",
                 source=self.database.display_url,

@@ -20,7 +20,7 @@ from typing import Any
 
 from psycopg import sql
 
-from lakeward.errors import SourceError, UsageError
+from lakeward.errors import SourceError, SourceRefused, UsageError
 from lakeward.sources.connector import CHANGED, FULL, NEW, Position, ReadWindow, SourceTable
 
 XIDS = 1 << 32
@@ -130,7 +130,7 @@ def _check_exact(table: SourceTable, after: HorizonPosition | None, now: Horizon
 
 
 def _another(table: SourceTable) -> SourceError:
-    return SourceError(
+    return SourceRefused(
         f"{table.full_name} is not the table that was read before, or its server is another one: it was made anew, "
         "restored, or taken over by a standby. What changed since can't be told",
         safe="nothing was written",
