@@ -69,10 +69,11 @@ def test_a_flip_by_its_buttons(look: Look, flipped: lakeward.Dataset, seen_works
     page.go_back()
     page.get_by_label("To confirm").fill(flipped.name)
     page.get_by_role("button", name="Complete now").click()
-    expect(page.get_by_text("the last flip, to iceberg, was completed")).to_be_visible()
+    expect(page.get_by_text("the last flip, to Iceberg, was completed")).to_be_visible()
     assert seen_workspace.flip(flipped.name).status().outcome == "completed"
     page.goto("/datasets/main.buttons.orders?tab=versions")
-    expect(page.get_by_text("flip.switch").first).to_be_visible()
+    for writer in ("flip.switch", "flip.revert"):
+        expect(page.get_by_text(writer).first).to_be_visible()
     seen.refused()
     page.goto("/flips")
     expect(page.get_by_role("row", name=re.compile("main.buttons.orders.*completed"))).to_be_visible()

@@ -107,6 +107,7 @@ KEEPERS = frozenset(
         "flip.cancel",
         "flip.complete",
         "flip.mirror",
+        "flip.revert",
         "flip.switch",
         "move.apply",
         "move.undo",

@@ -43,13 +43,13 @@ class Switch(Stage):
             ParityMismatch: a comparison of the arms has failed, and none of all rows has found them equal since.
             ConflictError: the mirror is too far behind.
         """
-        return turn(context, context.direction.switched, context.direction.to)
+        return turn(context, context.direction.switched, context.direction.to, "flip.switch")
 
     def undo(self, context: FlipContext) -> list[str]:
         """Let the old arm serve again. Nothing is lost: it got every write."""
         actions = self.explain_undo(context)
         if actions:
-            turn(context, context.direction.mirrored, context.direction.source)
+            turn(context, context.direction.mirrored, context.direction.source, "flip.revert")
         return actions
 
     def explain_undo(self, context: FlipContext) -> list[str]:
@@ -60,13 +60,14 @@ class Switch(Stage):
         return [f"set mode {direction.mirrored}: the {direction.source} arm serves again"]
 
 
-def turn(context: FlipContext, mode: str, to: str) -> Details:
+def turn(context: FlipContext, mode: str, to: str, writer: str) -> Details:
     """Change which arm serves, once it is proved to hold the head.
 
     Args:
         context: the flip.
         mode: the new one.
         to: the arm that is to serve.
+        writer: what the change is called in the dataset's history.
     """
     replication = context.rooms.replication
     compare_first(context.rooms, context.dataset, to)
@@ -85,7 +86,7 @@ def turn(context: FlipContext, mode: str, to: str) -> Details:
         if not lag.current:
             replication.catch_up(dataset, to)
         try:
-            route = context.reroute(mode, "flip.switch", lambda opened: _held_back(context, opened))
+            route = context.reroute(mode, writer, lambda opened: _held_back(context, opened))
         except ArmNotCurrent:
             # A write came in between, and did not get to the mirror.
             continue

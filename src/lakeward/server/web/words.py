@@ -18,6 +18,9 @@ _STEPS = (
 )
 
 
+_ARMS = {"postgres": "Postgres", "iceberg": "Iceberg"}
+
+
 def number(value: int | float | None) -> str:
     """Return a number with a thin space between each three digits; nothing for None."""
     return "" if value is None else f"{value:,}".replace(",", "\u202f")
@@ -102,5 +105,10 @@ def address(path: str, **parameters: object) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-FILTERS = (ticked, number, short_number, size, ago, duration, moment, plural, last_of, parent_of, in_path)
+def arm_word(arm: str | None) -> str:
+    """Return what an arm is called in a sentence; nothing for None."""
+    return _ARMS.get(arm or "", arm or "")
+
+
+FILTERS = (arm_word, ticked, number, short_number, size, ago, duration, moment, plural, last_of, parent_of, in_path)
 """Those that templates use, by their names."""
