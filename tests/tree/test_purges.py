@@ -126,6 +126,24 @@ def test_a_table_outside_the_warehouse_keeps_its_files_and_its_name(
     catalog_of(ws).drop_table(identifier)
 
 
+def test_a_table_that_somebody_took_out_of_the_catalog_keeps_its_files(
+    ws: lakeward.Workspace, dataset: MakeDataset, a_month_later: Callable[[], None]
+) -> None:
+    """They may have it in another catalog. It is purged once, and told of."""
+    made = dataset("iceberg")
+    location = table_of(ws, made).location()
+    kept = files(Path(location.removeprefix("file://")))
+    catalog_of(ws).drop_table(made.record.identifier.parts)
+    ws.drop_dataset(made.name)
+    a_month_later()
+    for dry_run in (True, False):
+        done = ws.maintain(older_than=GRACE, dry_run=dry_run)
+        assert done.purged == [f"dataset {made.name}"] and not done.failures
+        assert [note for note in done.notes if "took its table out of the catalog" in note and location in note]
+    assert files(Path(location.removeprefix("file://"))) == kept
+    assert ws.maintain(older_than=GRACE).purged == []
+
+
 def test_another_engine_wrote_to_it_since(
     ws: lakeward.Workspace, dataset: MakeDataset, a_month_later: Callable[[], None]
 ) -> None:

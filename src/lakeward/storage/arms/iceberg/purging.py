@@ -7,7 +7,8 @@
 
 A file goes only if the table itself names it, it lies in the table's own directory once links are resolved, and no
 other dataset's table names it. A table whose directory was not made for its dataset, in the warehouse, came under it as
-it was: nothing of it is removed, and all that ends is that it says whose it is.
+it was: nothing of it is removed, and all that ends is that it says whose it is. Of a table that somebody took out of the
+catalog nothing is removed, either: they may have it in another one, and what named its files is not known any more.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pyiceberg.table import Table
 
 from lakeward.clock import Faults
-from lakeward.control.purges import DoomedFile, Purges
+from lakeward.control.purges import DoomedFile, FileList, Purges
 from lakeward.errors import CatalogError, Diverged
 from lakeward.storage.arms.iceberg.named_files import named_files
 from lakeward.storage.arms.iceberg.stores import Store, store_of
@@ -51,7 +52,7 @@ class Purger:
         """Remove what there is of a dataset, and yield each thing when it is gone; in a dry run, that would go.
 
         Raises:
-            CatalogError: the catalog does not answer, or does not have a table that the ledger knows of.
+            CatalogError: the catalog does not answer, or not as it should.
             Diverged: another engine has written to the table since it was dropped.
         """
         dataset_id = task.table.dataset_id
@@ -80,6 +81,8 @@ class Purger:
     def _would_go(self, task: PurgeTask) -> Iterator[Leftover]:
         found = self._found(task)
         root = self._root(task, found)
+        if found is None and task.held:
+            self._note_taken(task)
         if found is not None and root is not None:
             yield from (_leftover(task, file) for file in self._doomed(task, found, root))
             yield Leftover(task.table.name, "table", ".".join(found.name()))
@@ -90,10 +93,19 @@ class Purger:
         root = self._root(task, found)
         files = self._doomed(task, found, root) if found is not None and root is not None else iter(())
         self._purges.list_files(task.table.dataset_id, root, files)
+        # Else another process has listed them, and then taken the table out itself.
+        if found is None and task.held and self._purges.listed(task.table.dataset_id) == FileList(None):
+            self._note_taken(task)
+
+    def _note_taken(self, task: PurgeTask) -> None:
+        task.note(
+            f"dataset {task.table.name}: somebody took its table out of the catalog; what is left of its files, in "
+            f"{self._tables.location(task.table)}, stays"
+        )
 
     def _found(self, task: PurgeTask) -> Table | None:
-        """Return the table; None if there is none and the ledger knows of none."""
-        found = self._tables.load(task.table) if task.held else self._tables.find(task.table)
+        """Return the table; None if there is none of the dataset's."""
+        found = self._tables.find(task.table)
         if found is None:
             return None
         published = {each.snapshot_id for each in task.held}

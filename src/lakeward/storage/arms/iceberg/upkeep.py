@@ -117,7 +117,9 @@ class Upkeep:
         if not held:
             yield from self._unborn(task)
             return
-        loaded = self._tables.load(table)
+        loaded = self._tables.load(table) if task.commits else self._tables.find(table)
+        if loaded is None:
+            return  # It was dropped, and somebody took it out of the catalog: `purge` tells of that.
         if not _holds_all(loaded, table, held):
             return
         doomed = removable(loaded.metadata, table, task.head_version, held) if task.commits else []
