@@ -99,6 +99,35 @@ def test_what_was_logged_before_columns_were_added_is_read(shop: Shop, name: str
     assert shop.rows(name) == [(1, 1)]
 
 
+CHANGES = {
+    "DROP COLUMN v": "has lost column 'v'",
+    "RENAME COLUMN v TO w": "has lost column 'v', has a new column 'w'",
+    "ALTER COLUMN v TYPE bigint": "has bigint in column 'v', which was integer",
+}
+
+
+@pytest.mark.parametrize("mode", ["changes", "append"])
+def test_what_was_logged_before_a_column_was_dropped_or_changed_is_read(shop: Shop, name: str, mode: str) -> None:
+    tables = [f"{name}{number}" for number in range(len(CHANGES))]
+    for table in tables:
+        shop.run(f"CREATE TABLE {table} (id int PRIMARY KEY, v int, note text)")
+    shop.follow(*tables, mode=mode)
+    for table, change in zip(tables, CHANGES, strict=True):
+        shop.run(f"INSERT INTO {table} VALUES (1, 10, 'a')")
+        shop.run(f"ALTER TABLE {table} {change}")
+    assert shop.follow().changes == len(tables)
+    for table, said in zip(tables, CHANGES.values(), strict=True):
+        assert shop.dataset(table).to_arrow(columns=["id", "v"]).to_pylist() == [{"id": 1, "v": 10}]
+        shop.run(f"INSERT INTO {table} (id) VALUES (2)")
+        with pytest.raises(SchemaError, match=f"public.{table} {said.replace('integer', 'int')}"):
+            shop.follow()
+        assert shop.dataset(table).to_arrow(columns=["id"])["id"].to_pylist() == [1]
+        # In the same log again, from where it stopped; and given up for the next one.
+        with pytest.raises(SchemaError, match=f"public.{table} has"):
+            shop.follow()
+        shop.ws.sources.unfollow(shop.name, [table])
+
+
 def test_a_lost_log_ends_the_worker_and_is_begun_anew(shop: Shop, name: str) -> None:
     shop.run(f"CREATE TABLE {name} (id int PRIMARY KEY, v int); INSERT INTO {name} VALUES (1, 1)")
     shop.follow(name)

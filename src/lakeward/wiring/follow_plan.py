@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from lakeward.control.follows import FollowedRelation, FollowedSource
 from lakeward.control.sources import Feed, SourceRecord
 from lakeward.control.tree import Tree
-from lakeward.errors import ColumnMismatch, SchemaError, UsageError
+from lakeward.errors import SchemaError, UsageError
 from lakeward.sources.change_log import FollowedTable
-from lakeward.sources.connector import Position, SourceTable
-from lakeward.types.schema import name_key
+from lakeward.sources.connector import Position, SourceColumn, SourceTable
+from lakeward.types.schema import Schema, name_key
 from lakeward.wiring.follow_modes import LOG_COLUMNS, FollowMode, follow_mode
 from lakeward.wiring.sync_plan import SyncRequest, TablePlan, choose_tables, dataset_names, plan_table
 
@@ -162,16 +162,10 @@ class FollowPlanning:
                 table=table.full_name,
             )
         feed = feed_of(existing.id) if existing is not None else None
+        if known and existing is not None:
+            table = _as_it_was(table, existing.schema, LOG_COLUMNS if self.mode.log else ())
         seen = _with_log_columns(table) if self.mode.log else table
-        try:
-            plan = plan_table(self._tree, asked, self.mode, seen, name, feed, made_as)
-        except ColumnMismatch as error:
-            if not known or existing is None or error.fields["missing"]:
-                raise
-            # Columns were added. Up to there, the log is that of the table as it was, and says where that ends.
-            table = replace(table, columns=tuple(each for each in table.columns if each.name in existing.schema.names))
-            seen = _with_log_columns(table) if self.mode.log else table
-            plan = plan_table(self._tree, asked, self.mode, seen, name, feed, made_as)
+        plan = plan_table(self._tree, asked, self.mode, seen, name, feed, made_as)
         return TableFollow(plan, table, known)
 
     def _gone(self, names: Sequence[str]) -> SchemaError:
@@ -193,6 +187,20 @@ def _mode(followed: FollowedSource | None, request: FollowRequest) -> FollowMode
             source=request.source,
         )
     return follow_mode(name)
+
+
+def _as_it_was(table: SourceTable, schema: Schema, besides: Sequence[SourceColumn]) -> SourceTable:
+    """Return a table with the columns that its dataset has, whatever became of them since.
+
+    Up to where it was changed, the log is that of the table as it was, and says where that ends.
+    """
+    there = {column.name: column for column in table.columns}
+    others = {column.name for column in besides}
+    columns = []
+    for name, type_ in ((each.name, str(each.type)) for each in schema.columns if each.name not in others):
+        fits = name in there and type_ in (there[name].type, "string")
+        columns.append(there[name] if fits else SourceColumn(name, type_, type_))
+    return replace(table, columns=tuple(columns))
 
 
 def _with_log_columns(table: SourceTable) -> SourceTable:

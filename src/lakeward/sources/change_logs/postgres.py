@@ -114,7 +114,7 @@ class PostgresChangeLog(ChangeLog):
             logged = [
                 LoggedTable(each, oids[each.table.full_name], LogPosition.read(each.after).place) for each in tables
             ]
-            follower = Follower(stream, slot.confirmed, logged, self._publication.natives)
+            follower = Follower(stream, slot.confirmed, logged, self._publication.columns)
             look = time.monotonic() + _LOOK_SECONDS
             for changes in follower.changes(wait_seconds):
                 yield changes

@@ -14,7 +14,7 @@ from lakeward.sources.change_logs import pgoutput
 from lakeward.sources.change_logs.pgoutput import Begin, Relation
 from lakeward.sources.change_logs.postgres_position import LogPosition
 from lakeward.sources.change_logs.postgres_slot import SlotStream
-from lakeward.sources.change_logs.postgres_table import LoggedTable, Natives, RefusedChange
+from lakeward.sources.change_logs.postgres_table import Columns, LoggedTable, RefusedChange
 
 LARGEST = 8 << 20
 """Bytes of messages after which a batch is handed on."""
@@ -49,7 +49,7 @@ class Follower:
         stream: of a slot.
         start: up to where whole transactions were read before.
         tables: those that are followed.
-        natives: tells the database's own text of the type of each column.
+        columns: tells the columns of a table as the log had it.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class Follower:
         stream: SlotStream,
         start: int,
         tables: Sequence[LoggedTable],
-        natives: Natives,
+        columns: Columns,
     ) -> None:
         self._stream = stream
         self._tables = {table.oid.to_bytes(4, "big"): table for table in tables}
         self._names = {table.name: table for table in tables}
-        self._natives = natives
+        self._columns = columns
         self._gathered = _Gathered(start)
         self._ordinal = 0
 
@@ -119,7 +119,7 @@ class Follower:
 
     def _add(self, table: LoggedTable, message: bytes) -> None:
         gathered = self._gathered
-        table.add(message, self._ordinal, len(gathered.transactions) - 1, self._natives)
+        table.add(message, self._ordinal, len(gathered.transactions) - 1, self._columns)
         gathered.open_size += len(message)
         gathered.size += len(message)
 

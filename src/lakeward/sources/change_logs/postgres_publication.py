@@ -17,6 +17,7 @@ from lakeward.control.db import Database, Queries
 from lakeward.errors import SchemaError, SourceError
 from lakeward.sources.change_logs.pgoutput import Relation
 from lakeward.sources.connector import SourceTable
+from lakeward.sources.connectors.postgres import PostgresColumn, column_of
 from lakeward.sources.connectors.postgres_errors import PostgresErrors
 
 QUERIES = Queries.beside(__file__)
@@ -165,12 +166,16 @@ class Publication:
         """Remove it."""
         self._run(_DROP.format(sql.Identifier(self._name)), None)
 
-    def natives(self, relation: Relation) -> list[str]:
-        """Return how the database prints the type of each column."""
+    def columns(self, relation: Relation) -> list[PostgresColumn]:
+        """Return the columns of a table as the log had it, in order."""
         columns = relation.columns
-        asked = {"types": [each.type for each in columns], "modifiers": [each.modifier for each in columns]}
+        asked = {
+            "types": [each.type for each in columns],
+            "modifiers": [each.modifier for each in columns],
+            "names": [each.name for each in columns],
+        }
         with self._errors.named():
-            return [row.native for row in self._database.fetch(QUERIES["natives"], asked)]
+            return [column_of(row) for row in self._database.fetch(QUERIES["columns"], asked)]
 
     def _asked(self, tables: Sequence[SourceTable]) -> list[Any]:
         names = {"schemas": [table.schema for table in tables], "names": [table.name for table in tables]}

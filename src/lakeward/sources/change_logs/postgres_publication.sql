@@ -60,8 +60,25 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE p.pubname = :name
 ORDER BY n.nspname COLLATE "C", c.relname COLLATE "C";
 
--- name: natives
--- How the database prints types, in order.
-SELECT pg_catalog.format_type(CAST(t.type AS oid), t.modifier) AS native
-FROM unnest(CAST(:types AS bigint[]), CAST(:modifiers AS int[])) WITH ORDINALITY AS t (type, modifier, place)
-ORDER BY t.place;
+-- name: columns
+-- The types of columns as the log has them, which may be there no more, as `tables` of the connector tells those of now.
+WITH RECURSIVE given AS (
+    SELECT CAST(g.type AS oid) AS type, g.modifier, g.name, g.place
+    FROM unnest(CAST(:types AS bigint[]), CAST(:modifiers AS int[]), CAST(:names AS text[])) WITH ORDINALITY
+        AS g (type, modifier, name, place)
+), bases AS (
+    SELECT g.place, t.oid, t.typtype, t.typbasetype, t.typtypmod AS modifier
+    FROM given g JOIN pg_catalog.pg_type t ON t.oid = g.type
+    UNION ALL
+    SELECT b.place, t.oid, t.typtype, t.typbasetype, greatest(b.modifier, t.typtypmod)
+    FROM bases b JOIN pg_catalog.pg_type t ON t.oid = b.typbasetype
+    WHERE b.typtype = 'd'
+)
+SELECT g.name, pg_catalog.format_type(g.type, g.modifier) AS native, coalesce(t.typname, '') AS typname,
+       coalesce(CAST(t.typtype AS text), '') AS kind, greatest(g.modifier, b.modifier) AS modifier,
+       CASE WHEN t.typcategory = 'A' THEN e.typname END AS element, CAST(e.typtype AS text) AS element_kind
+FROM given g
+LEFT JOIN bases b ON b.place = g.place AND b.typtype <> 'd'
+LEFT JOIN pg_catalog.pg_type t ON t.oid = b.oid
+LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem
+ORDER BY g.place;

@@ -34,8 +34,8 @@ _INSERT, _UPDATE, _DELETE, _TRUNCATE = range(4)
 
 Indices = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-Natives = Callable[[Relation], Sequence[str]]
-"""Tells the database's own text of the type of each column."""
+Columns = Callable[[Relation], Sequence[PostgresColumn]]
+"""Tells the columns of a table as the log had it."""
 
 
 class RefusedChange(Exception):
@@ -77,21 +77,21 @@ class LoggedTable:
         self._ordinals: list[int] = []
         self._transactions: list[int] = []
 
-    def add(self, message: bytes, ordinal: int, transaction: int, natives: Natives) -> None:
+    def add(self, message: bytes, ordinal: int, transaction: int, columns: Columns) -> None:
         """Gather a message of a row, or of a truncation.
 
         Args:
             message: as it came.
             ordinal: its place in the transaction; the next number is free, too.
             transaction: the number of the transaction, which rises.
-            natives: is asked when the table changed since the last message.
+            columns: is asked when the table changed since the last message.
 
         Raises:
             SchemaError: the table has not the columns any more that it had.
         """
         if self.relation is not self._accepted:
             assert self.relation is not None
-            self._accept(self.relation, natives)
+            self._accept(self.relation, columns)
         self._messages.append(message)
         self._ordinals.append(ordinal)
         self._transactions.append(transaction)
@@ -156,26 +156,31 @@ class LoggedTable:
             error = value_refused(self._table, name, why, key, refused.text, anew)
             raise RefusedChange(int(of[refused.index]), error) from None
 
-    def _accept(self, relation: Relation, natives: Natives) -> None:
-        """Go on if the table is as it was discovered.
+    def _accept(self, relation: Relation, columns: Columns) -> None:
+        """Go on if the table is as it was before.
+
+        What comes first may be from before the table was changed to what was discovered: then it counts what becomes of
+        the values.
 
         Raises:
             SchemaError: it is not.
         """
-        there = dict(zip((column.name for column in relation.columns), natives(relation), strict=True))
-        # The log has no generated columns; who does not read them does not miss them.
-        expected = {
-            name: column.native
-            for name, column in self._columns.items()
-            if name in self._followed.types or name in there
-        }
+        columns_there = {column.name: column for column in columns(relation)}
+        there = {name: column.native for name, column in columns_there.items()}
         if relation.full_name != self._table.full_name:
             raise self._changed(f"is now called {relation.full_name}")
         if relation.oid != self.oid:
             raise self._changed("was made anew")
-        if self._accepted is not None:
+        if self._accepted is None:
+            # The log has no generated columns; who does not read them does not miss them.
+            known = [name for name in self._columns if name in self._followed.types or name in there]
+            fit = {name: column for name, column in columns_there.items() if self._fits(column)}
+            expected = {name: {**self._columns, **fit}[name].native for name in known}
+            changed = there != expected
+        else:
             expected = {column.name: self._columns[column.name].native for column in self._accepted.columns}
-        if list(there.items()) != list(expected.items()):
+            changed = list(there.items()) != list(expected.items())
+        if changed:
             raise self._changed(_differences(expected, there))
         identity = [column.name for column in relation.columns if column.identifies]
         key = self._table.primary_key if self._followed.key is None else self._followed.key
@@ -185,6 +190,12 @@ class LoggedTable:
             raise self._changed(f"does not say any more which {', '.join(lacking)} a changed row had")
         self._key = [number for number, column in enumerate(relation.columns) if column.name in key]
         self._accepted = relation
+        self._columns |= columns_there
+
+    def _fits(self, column: PostgresColumn) -> bool:
+        """Say whether a column's values are those that its dataset has, or are read as text there."""
+        wanted = self._followed.types.get(column.name)
+        return wanted is not None and wanted in (column.type, "string")
 
     def _changed(self, what: str) -> SchemaError:
         return SchemaError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -218,7 +218,8 @@ class PostgresColumn(SourceColumn):
     of: PostgresType
 
 
-def _column(entry: dict[str, Any]) -> PostgresColumn:
+def column_of(entry: Mapping[str, Any]) -> PostgresColumn:
+    """Return the column that a row of the catalog tells of."""
     element = PostgresType(entry["element"], entry["element_kind"]) if entry["element"] else None
     of = PostgresType(entry["typname"], entry["kind"], entry["modifier"], element)
     rule = rule_of(of)
@@ -229,7 +230,7 @@ def _table(row: sqlalchemy.RowMapping) -> SourceTable:
     return SourceTable(
         row["schema"],
         row["name"],
-        tuple(_column(entry) for entry in row["columns"]),
+        tuple(column_of(entry) for entry in row["columns"]),
         tuple(row["primary_key"]),
         row["rows"],
         row["followed"],
