@@ -175,7 +175,7 @@ class Publication:
             "names": [each.name for each in columns],
         }
         with self._errors.named():
-            return [column_of(row) for row in self._database.fetch(QUERIES["columns"], asked)]
+            return [column_of(dict(row)) for row in self._database.fetch(QUERIES["columns"], asked)]
 
     def _asked(self, tables: Sequence[SourceTable]) -> list[Any]:
         names = {"schemas": [table.schema for table in tables], "names": [table.name for table in tables]}

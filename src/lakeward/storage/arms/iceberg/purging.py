@@ -7,8 +7,8 @@
 
 A file goes only if the table itself names it, it lies in the table's own directory once links are resolved, and no
 other dataset's table names it. A table whose directory was not made for its dataset, in the warehouse, came under it as
-it was: nothing of it is removed, and all that ends is that it says whose it is. Of a table that somebody took out of the
-catalog nothing is removed, either: they may have it in another one, and what named its files is not known any more.
+it was: nothing of it is removed, and all that ends is that it says whose it is. Of a table that somebody took out of
+the catalog nothing is removed, either: they may have it in another one, and what named its files is not known any more.
 """
 
 from __future__ import annotations
