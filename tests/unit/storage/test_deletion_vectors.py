@@ -30,7 +30,7 @@ from pyroaring import BitMap
 
 import lakeward
 from lakeward.control.records import ArmVersion
-from lakeward.errors import StorageError
+from lakeward.errors import Diverged, StorageError, UsageError
 from lakeward.storage.arm import Scan
 from lakeward.storage.table import table_ref
 from support.other_engine import OtherEngine
@@ -226,8 +226,33 @@ def test_write_to_a_newer_format_is_refused_before_anything_happens(workspace: l
     directory = Path(other.table.location().removeprefix("file://"))
     before = sorted(directory.rglob("*"))
     given = [{"id": 3}] if mode == "delete" else rows([3, 99])
-    with pytest.raises(StorageError, match="another engine has made its Iceberg table one of format 3") as raised:
+    table = ".".join(other.table.name())
+    with pytest.raises(StorageError, match=f"table {table} of dataset {dataset.name} is of format 3") as raised:
         dataset.write(given, mode=mode)
     assert raised.value.safe == "nothing was written, and it can be read as before"
     assert sorted(directory.rglob("*")) == before
     assert (dataset.status().status, dataset.to_arrow().num_rows, dataset.version) == ("ok", 30, 3)
+
+
+def test_what_only_moves_a_branch_is_refused_by_name_too(workspace: lakeward.Workspace) -> None:
+    dataset, other, _ = held_rows(workspace)
+    other.append({"id": 77, "__row_id": 77_000})
+    upgrade(workspace, other.table, {})
+    with pytest.raises(Diverged):
+        dataset.write(rows([3]))
+    with pytest.raises(StorageError, match=f"table {'.'.join(other.table.name())} is of format 3, .* can be written"):
+        dataset.restore()
+
+
+def test_a_table_of_a_newer_format_is_not_adopted(workspace: lakeward.Workspace) -> None:
+    _, other, _ = held_rows(workspace)
+    upgrade(workspace, other.table, {})
+    table = ".".join(other.table.name())
+    with psycopg.connect(workspace.database.libpq_url) as connection:
+        connection.execute(
+            "UPDATE iceberg_tables SET table_name = 'newer' WHERE table_name = %s", (table.split(".")[-1],)
+        )
+    name = table.rpartition(".")[0] + ".newer"
+    with pytest.raises(UsageError, match=f"the Iceberg table {name} has format version 3") as caught:
+        workspace.adopting.plan(name, "main.sales.newer")
+    assert "copy it into a new one of version 2" in str(caught.value.next_step)

@@ -28,8 +28,10 @@ _ADDS_SAFELY = {14: 140_018, 15: 150_013, 16: 160_009, 17: 170_005}
 """Where a table that joins a publication while others write loses nothing, by major version; all later ones are.
 
 Before PostgreSQL's commit 4909b38af0, of April 2025, a transaction that wrote to the table when it was added, and went
-on afterwards, was decoded as if the table had never been added. These are the minor releases of May 2025, the first
-with it. Those of August 2025 also bound the memory that it takes; until then decoding can fail by it, losing nothing.
+on afterwards, was decoded as if the table had never been added. Tried with the servers themselves: 14.17, 15.12, 16.8
+and 17.4 tell of no row of such a transaction that comes after, nor of later ones; 14.18, 15.13, 16.9 and 17.5 of all.
+Commit d87d07b7ad, of June 2025, also bounds the memory that it takes; until then decoding can fail by it, and loses
+nothing.
 """
 
 _ROOT = sql.SQL("publish_via_partition_root = true")

@@ -14,6 +14,7 @@ from lakeward.control.identifiers import TableIdentifier
 from lakeward.errors import ColumnMismatch, DataError, UnknownObject, UsageError
 from lakeward.storage.arm import Scan
 from lakeward.storage.arms.iceberg.field_ids import check_field_ids
+from lakeward.storage.arms.iceberg.formats import NEWEST_FORMAT
 from lakeward.storage.arms.iceberg.scans import plan
 from lakeward.storage.arms.iceberg.stores import store_of
 from lakeward.storage.arms.iceberg.tables import DATASET_PROPERTY, Tables
@@ -149,11 +150,15 @@ class ExistingTables:
 
     @staticmethod
     def _check_format(loaded: Table, identifier: TableIdentifier) -> None:
-        if loaded.format_version != 2:
+        version = loaded.format_version
+        if version != NEWEST_FORMAT:
+            way_out = "have the engine that writes it make it one of version 2"
+            if version > NEWEST_FORMAT:
+                way_out = "no table gets an older version: have that engine copy it into a new one of version 2"
             raise UsageError(
-                f"the Iceberg table {identifier} has format version {loaded.format_version}; datasets are kept in 2",
+                f"the Iceberg table {identifier} has format version {version}; datasets are kept in {NEWEST_FORMAT}",
                 safe="nothing was changed",
-                next_step="have the engine that writes it make it one of version 2",
+                next_step=way_out,
                 table=str(identifier),
             )
 

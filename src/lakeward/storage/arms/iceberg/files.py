@@ -14,10 +14,10 @@ import pyarrow as pa
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
-from lakeward.errors import StorageError
 from lakeward.storage.arms.iceberg.columns import TableColumns
 from lakeward.storage.arms.iceberg.data_file import OpenDataFile, writer_options
 from lakeward.storage.arms.iceberg.discarding import discard
+from lakeward.storage.arms.iceberg.formats import refuse_format
 from lakeward.storage.arms.iceberg.partitions import UNPARTITIONED, Partition, Partitions
 from lakeward.storage.arms.iceberg.trouble import catalog_errors
 from lakeward.storage.pump import prefetched
@@ -30,8 +30,6 @@ ROW_GROUP_BYTES = 128 << 20
 WORTH_A_GROUP = 16_384
 """Rows of one partition that make a row group worth its while; fewer wait for more, as long as there is room."""
 
-NEWEST_FORMAT = 2
-"""The newest version of the Iceberg table spec that tables can be written in."""
 
 MAX_OPEN_FILES = 64
 """Each has buffers of its own. Beyond, the one that was written to least recently is closed."""
@@ -58,7 +56,7 @@ class RollingWriter:
     """
 
     def __init__(self, table: Table, prefix: str, target_bytes: int, what: str, columns: Schema) -> None:
-        _refuse_format(table, what)
+        refuse_format(table, what)
         self._table = table
         self._what = what
         self._prefix = prefix
@@ -178,22 +176,6 @@ class RollingWriter:
     def _close_file(self, key: tuple[Any, ...]) -> None:
         self.files.append(self._open[key].close())
         del self._open[key]
-
-
-def _refuse_format(table: Table, what: str) -> None:
-    """Refuse to write to a table of a format that PyIceberg reads only, before any file is written.
-
-    In format 3 rows are deleted by deletion vectors, and position delete files must not be added any more.
-    """
-    version = table.metadata.format_version
-    if version > NEWEST_FORMAT:
-        raise StorageError(
-            f"{what}: another engine has made its Iceberg table one of format {version}; formats up to {NEWEST_FORMAT} "
-            "can be written",
-            safe="nothing was written, and it can be read as before",
-            next_step="`lakeward dataset export` its rows, and import them into a new dataset",
-            format_version=version,
-        )
 
 
 def _group_rows(rows: pa.Table) -> int:

@@ -31,6 +31,8 @@ from pyiceberg.typedef import Identifier
 from pyiceberg.utils.datetime import datetime_to_millis
 from sqlalchemy.engine import Engine
 
+from lakeward.storage.arms.iceberg.formats import refuse_format
+
 REMEMBERED = 16
 """So many tables' newest metadata are kept in memory."""
 
@@ -163,6 +165,8 @@ class LeanSqlCatalog(SqlCatalog):
         """Commit on what the caller loaded, if that is still the newest: the statement says so. Else load it first."""
         for requirement in requirements:
             requirement.validate(table.metadata)
+        # Of what moves a branch, too: the catalog writes the metadata itself.
+        refuse_format(table)
         metadata = _committed(table, updates)
         if metadata is table.metadata:
             return super().commit_table(table, requirements, updates)

@@ -109,8 +109,12 @@ def catalog_errors(what: str, *others: type[Exception]) -> Iterator[None]:
         raise
 
 
+def _has_words(error: Exception) -> bool:
+    return isinstance(error, NotImplementedError) or type(error).__module__.startswith("pyiceberg.")
+
+
 def _text(error: Exception) -> str:
     """Name the failure, in the catalog's own words. Those of HTTP and SQL clients may hold addresses and parameters."""
     name = type(error).__name__
-    words = str(error).splitlines() if type(error).__module__.startswith("pyiceberg.") else []
+    words = str(error).splitlines() if _has_words(error) else []
     return f"{name}: {words[0][:200]}" if words else name
