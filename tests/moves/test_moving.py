@@ -10,10 +10,10 @@ from pyiceberg.exceptions import NoSuchTableError
 import lakeward
 from lakeward.control.identifiers import LEGACY_NAMESPACE, TableIdentifier, home
 from lakeward.control.moves import Moves, Relocation
-from lakeward.errors import MoveRefused
+from lakeward.errors import LeaseLost, MoveRefused
 from lakeward.storage.moving import POINTS
-from lakeward.testing import raise_at
-from support.moves import COLUMNS, Poller, count_names, to_its_home, warehouse_files
+from lakeward.testing import AtStep, raise_at
+from support.moves import COLUMNS, Poller, count_names, finished_and_taken_back, to_its_home, warehouse_files
 
 
 def move(workspace: lakeward.Workspace, dataset: lakeward.Dataset) -> Relocation:
@@ -100,6 +100,17 @@ def test_what_is_cut_short_is_finished(
         catalog.load_table((relocation.source if moved else relocation.target).parts)
     assert legacy.digest() == before
     assert legacy.write([{"id": 3, "note": "c"}], mode="append").version > 1
+
+
+def test_who_wakes_up_before_it_renames_leaves_a_table_that_was_moved_back(
+    opens: Callable[..., lakeward.Workspace], workspace: lakeward.Workspace, legacy: lakeward.Dataset
+) -> None:
+    relocation = to_its_home(legacy)
+    with opens(AtStep("move:rename", lambda: finished_and_taken_back(workspace, legacy, relocation))) as other:
+        with pytest.raises(LeaseLost, match="was taken over"):
+            other.moving.move(other.dataset(legacy.name).record, relocation)
+    assert legacy.record.identifier == relocation.source and legacy.to_arrow().num_rows == 2
+    assert count_names(workspace, relocation) == 1
 
 
 def test_readers_never_miss_it(workspace: lakeward.Workspace, legacy: lakeward.Dataset) -> None:

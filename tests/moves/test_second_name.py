@@ -14,7 +14,7 @@ import lakeward
 from lakeward.clock import Faults
 from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.control.moves import Relocation
-from lakeward.errors import MoveRefused
+from lakeward.errors import LeaseLost, MoveRefused
 from lakeward.storage.arms.iceberg import trouble
 from lakeward.storage.arms.iceberg.second_name import TRIES
 from lakeward.testing import raise_at
@@ -22,7 +22,7 @@ from lakeward.testing.faults import AtStep
 from lakeward.testing.faulty_proxy import FAULTS, FaultyProxy
 from lakeward.testing.rest_catalog import Habits, RestCatalogServer
 from lakeward.wiring.catalog_checks import catalog_checks
-from support.moves import COLUMNS, to_its_home, warehouse_files
+from support.moves import COLUMNS, finished_and_taken_back, to_its_home, warehouse_files
 
 # It deletes files with a name unless it is told not to: each test here would lose its rows.
 WITHOUT_RENAME = Habits(renames=False, deletes="unless_forbidden")
@@ -164,6 +164,17 @@ def test_a_table_that_never_comes_to_rest_stays_where_it_is(
     assert names(server, relocation) == ["old"] and dataset.record.identifier == relocation.source
     assert server.backing.load_table(relocation.source.parts).scan().to_arrow().num_rows == 2 + TRIES
     assert dataset.to_arrow().num_rows == 2
+
+
+def test_who_wakes_up_before_its_drop_leaves_a_table_that_was_moved_back(
+    reopen: Opens, workspace: lakeward.Workspace, server: RestCatalogServer, dataset: lakeward.Dataset
+) -> None:
+    """Stopped after its last look, while it held the lock; then others finish the move, and take it back."""
+    relocation = to_its_home(dataset)
+    with reopen(AtStep("move:unname", lambda: finished_and_taken_back(workspace, dataset, relocation))) as other:
+        with pytest.raises(LeaseLost, match="was taken over"):
+            move(dataset, other)
+    assert names(server, relocation) == ["old"] and dataset.to_arrow().num_rows == 2
 
 
 @pytest.mark.parametrize("both", [False, True])

@@ -34,6 +34,14 @@ def to_its_home(dataset: lakeward.Dataset) -> Relocation:
     return Relocation(record.identifier, home(record.slugs))
 
 
+def finished_and_taken_back(workspace: lakeward.Workspace, dataset: lakeward.Dataset, relocation: Relocation) -> None:
+    """Let others take over the move that is under way, as if its owner had been silent too long, and then undo it."""
+    with workspace.database.driver() as connection, connection.transaction():
+        connection.execute("UPDATE lakeward.leases SET lease_until = clock_timestamp() - interval '1 second'")
+    assert [each.outcome for each in workspace.recover()] == ["moved"]
+    workspace.moving.move(workspace.dataset(dataset.name).record, relocation.back())
+
+
 def catalog_of(workspace: lakeward.Workspace) -> SqlCatalog:
     """Return PyIceberg's own client of the workspace's catalog, with nothing of ours."""
     return SqlCatalog("lakeward", uri=workspace.database.sqlalchemy_url, warehouse="file:///nowhere")

@@ -19,6 +19,9 @@ from lakeward.storage.arms.iceberg.trouble import settle
 from lakeward.storage.guard import Guard
 from lakeward.storage.table import TableRef
 
+POINTS = ("move:rename",)
+"""Every name that `Faults.at` is called with here."""
+
 
 class Relocator:
     """Moves tables from name to name.
@@ -74,8 +77,9 @@ class Relocator:
         def attempt() -> Table:
             moved = self._tables.owned(table, relocation.target)
             if moved is None:
-                with guard():
-                    self._tables.catalog.rename_table(relocation.source.parts, relocation.target.parts)
+                with guard() as held:
+                    self._faults.at("move:rename")
+                    self._tables.rename(relocation, held)
                 moved = self._tables.owned(table, relocation.target)
             if moved is None:
                 raise CatalogError(f"dataset {table.name}: the catalog renamed its table, and does not show it")

@@ -16,9 +16,10 @@ What is found decides what is left to do, so anybody can go on anywhere. Three t
 * A process that was stopped, is taken over, wakes up, and drops a name that has become the only one. Every request
   that changes something is made under the move's lock in Postgres (`Guard`), right after a look at the table. Whoever
   wakes up after it was taken over does not get the lock; whoever is stopped while it holds the lock keeps others away
-  until it is answered, or for two seconds. What is left is a request that arrives later than that: to register is
-  then refused, since the name is taken; to drop the old name finds nothing, unless the table was moved back within
-  those moments. Its files are all there then, and `iceberg_sync_log` has its metadata file.
+  until it is answered, or for two seconds. So the lock is asked for once more between the look and a drop. What is left
+  is a request that was sent, and arrives later than that: to register is then refused, since the name is taken; to drop
+  the old name finds nothing, unless the table was moved back meanwhile. Its files are all there then, and
+  `iceberg_sync_log` has its metadata file.
 
 What another engine commits to the old name between the last look and the drop is not in the catalog any more, though
 its files are there: the protocol of catalogs has no drop under a condition. Let other engines pause while tables move.
@@ -43,7 +44,7 @@ from lakeward.storage.arms.iceberg.trouble import settle
 from lakeward.storage.guard import Guard
 from lakeward.storage.table import TableRef
 
-POINTS = ("move:register", "move:registered", "move:proved", "move:unnamed")
+POINTS = ("move:register", "move:registered", "move:proved", "move:unname", "move:unnamed")
 """Every name that `Faults.at` is called with here, in order."""
 
 TRIES = 3
@@ -136,12 +137,14 @@ class SecondName:
         """Drop a name of the table, its files kept; False, and nothing is dropped, if it has moved on from `seen`."""
 
         def attempt() -> bool:
-            with self._guard():
+            with self._guard() as held:
                 found = self._tables.owned(self._table, identifier)
                 if found is None:
                     return True
                 if found.metadata_location != seen.metadata_location:
                     return False
+                self._faults.at("move:unname")
+                held.check()
                 try:
                     self._tables.catalog.drop_table(identifier.parts)
                 except NoSuchTableError:

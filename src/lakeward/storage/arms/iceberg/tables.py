@@ -15,7 +15,7 @@ from pyiceberg.table import Table
 
 from lakeward.control.db import Database
 from lakeward.control.identifiers import LEGACY_NAMESPACE, TableIdentifier
-from lakeward.control.moves import Moves
+from lakeward.control.moves import Moves, Relocation
 from lakeward.errors import CatalogError
 from lakeward.storage.arms.iceberg import branches
 from lakeward.storage.arms.iceberg.catalogs import names_catalog, open_catalog
@@ -24,6 +24,7 @@ from lakeward.storage.arms.iceberg.partitions import partition_spec
 from lakeward.storage.arms.iceberg.stores import Store, store_at, store_of
 from lakeward.storage.arms.iceberg.transactions import LeanSqlCatalog
 from lakeward.storage.arms.iceberg.trouble import catalog_errors, settle
+from lakeward.storage.guard import Held
 from lakeward.storage.identity import with_identity
 from lakeward.storage.settings import StorageSettings
 from lakeward.storage.table import TableRef
@@ -247,6 +248,17 @@ class Tables:
     def location(self, table: TableRef) -> str:
         """Return where a new table of this dataset keeps its files: a directory that is no other one's, ever."""
         return table_location(self._settings.warehouse, table.slugs, table.uid.hex[:12])
+
+    def rename(self, relocation: Relocation, held: Held) -> None:
+        """Rename a table; in our own catalog in the transaction that proves that this is still ours to do.
+
+        A catalog elsewhere can't be asked under that condition: what is sent to it may arrive after others took over.
+        """
+        source, target = relocation.source.parts, relocation.target.parts
+        if isinstance(self.catalog, LeanSqlCatalog):
+            self.catalog.rename_within(held.execute, source, target)
+        else:
+            self.catalog.rename_table(source, target)
 
     def drop(self, found: Table) -> None:
         """Take a table out of the catalog; its files stay. Nothing happens if it is gone already.

@@ -11,12 +11,13 @@ from __future__ import annotations
 import copy
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
+import psycopg
 import sqlalchemy
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
-from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.table import CommitTableResponse, Table, Transaction
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
@@ -31,7 +32,10 @@ from pyiceberg.typedef import Identifier
 from pyiceberg.utils.datetime import datetime_to_millis
 from sqlalchemy.engine import Engine
 
+from lakeward.control.db import Queries
 from lakeward.storage.arms.iceberg.formats import refuse_format
+
+QUERIES = Queries.beside(__file__)
 
 REMEMBERED = 16
 """So many tables' newest metadata are kept in memory."""
@@ -192,6 +196,21 @@ class LeanSqlCatalog(SqlCatalog):
             return super().commit_table(table, requirements, updates)
         self._remembered.put(location, metadata)
         return CommitTableResponse.model_validate({"metadata": metadata, "metadata-location": location})
+
+    def rename_within(
+        self, execute: Callable[[str, Mapping[str, object]], int], source: Identifier, target: Identifier
+    ) -> None:
+        """Do what `rename_table` does by a statement of somebody's transaction. The target's namespace is there."""
+        names: dict[str, object] = {"catalog": self.name}
+        for side, identifier in (("from", source), ("to", target)):
+            names[f"{side}_namespace"] = self.namespace_to_string(self.namespace_from(identifier))
+            names[f"{side}_name"] = self.table_name_from(identifier)
+        try:
+            renamed = execute(QUERIES.for_driver("rename"), names)
+        except psycopg.errors.UniqueViolation as error:
+            raise TableAlreadyExistsError(f"Table already exists: {target}") from error
+        if not renamed:
+            raise NoSuchTableError(f"Table does not exist: {source}")
 
     def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
         location = str(orm_table.metadata_location)
