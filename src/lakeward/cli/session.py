@@ -6,7 +6,6 @@ import importlib
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -21,6 +20,7 @@ from lakeward import logs
 from lakeward.cli import served
 from lakeward.cli.next_steps import with_home
 from lakeward.cli.progress import Progress
+from lakeward.cli.temporary_home import temporary_home
 from lakeward.errors import UnknownObject
 from lakeward.redaction import Redactor
 from lakeward.types.plain_json import json_value
@@ -152,8 +152,8 @@ class Session:
             with self.workspace() as workspace:
                 yield workspace, []
             return
-        with tempfile.TemporaryDirectory(prefix="lakeward-") as scratch:
-            with opening.open_workspace(scratch, warehouse=Path(scratch, "warehouse")) as workspace:
+        with temporary_home("lakeward-rehearsal-") as home:
+            with opening.open_workspace(home, warehouse=home / "warehouse") as workspace:
                 yield workspace, [f"make the workspace in {missing}"]
 
     def _learn(self, loaded: LoadedSettings) -> None:

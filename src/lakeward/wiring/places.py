@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from lakeward.errors import HomeNotWritable, SettingsError
@@ -52,9 +54,20 @@ def expanded(home: Path) -> Path:
 
 
 def scratch_below(home: Path | None, undo: ExitStack) -> Path:
-    """Return the directory for spilling: in the home, or else a temporary one that goes at the end."""
+    """Return the directory for spilling: in the home, or else one for all workspaces of this user that have none.
+
+    What a process that was killed has left there, the next one removes, as in a home. Where that directory is not ours
+    alone, it is a new one that goes at the end.
+    """
     if home is not None:
         return home / "scratch"
+    shared = Path(tempfile.gettempdir(), f"lakeward-{os.geteuid()}")
+    with suppress(OSError):
+        shared.mkdir(mode=0o700, exist_ok=True)
+        # Anybody may make something of that name there.
+        status = shared.lstat()
+        if (status.st_mode & 0o170077, status.st_uid) == (stat.S_IFDIR, os.geteuid()):
+            return shared
     scratch = Path(tempfile.mkdtemp(prefix="lakeward-"))
     undo.callback(shutil.rmtree, scratch, ignore_errors=True)
     return scratch

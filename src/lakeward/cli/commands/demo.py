@@ -19,6 +19,7 @@ from lakeward.cli.demo import STEPS, Demo
 from lakeward.cli.demo_data import data_files
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import OutputFormat, Session, heavy
+from lakeward.cli.temporary_home import temporary_home
 from lakeward.errors import UsageError
 
 if TYPE_CHECKING:
@@ -121,6 +122,5 @@ def _directory(home: Path | None, keep: bool) -> Iterator[Path]:
     if keep:
         yield Path(tempfile.mkdtemp(prefix="lakeward-demo-"))
         return
-    # Anything that a dying server still writes there must not stop the removal.
-    with tempfile.TemporaryDirectory(prefix="lakeward-demo-", ignore_cleanup_errors=True) as temporary:
-        yield Path(temporary)
+    with temporary_home("lakeward-demo-") as temporary:
+        yield temporary

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from rich.console import RenderableType
 from lakeward.cli.command import DryRunOption
 from lakeward.cli.next_steps import lakeward
 from lakeward.cli.session import Session, heavy
+from lakeward.cli.temporary_home import temporary_home
 from lakeward.cli.text import table
 from lakeward.errors import UsageError
 
@@ -118,14 +118,13 @@ def _ground(session: Session) -> Iterator[Ground]:
             safe="nothing was changed",
             next_step="give --home DIR (an empty one is fine), or set LAKEWARD_DATABASE_URL",
         )
-    with tempfile.TemporaryDirectory(prefix="lakeward-drill-", ignore_cleanup_errors=True) as temporary:
-        home = Path(temporary)
+    with temporary_home("lakeward-drill-") as home:
         file = session.settings_file
         with opening.open_workspace(home if own else session.home, settings_file=file, recover=False) as workspace:
             embedded = outage.EmbeddedOutage(home / "postgres", home / "cache") if own else None
             place = {
                 # A home for scratch files only, so that what a killed process leaves there goes away with it.
-                "home": temporary,
+                "home": str(home),
                 "database_url": workspace.database.libpq_url,
                 "warehouse": str(places.warehouse_of(values, home if own else values.home)),
                 "catalog": dict(values.catalog),

@@ -111,6 +111,22 @@ class EmbeddedPostgres:
         finally:
             users.close()
 
+    @staticmethod
+    def end(directory: Path) -> None:
+        """End the server in a directory that is to be deleted, whoever uses it, and wait until it is gone.
+
+        Raises:
+            EmbeddedPostgresError: it does not stop.
+        """
+        if not directory.is_dir():
+            return
+        files = ServerFiles.of(directory)
+        try:
+            with _exclusively(files):
+                stop(files)
+        except OSError as error:
+            raise _translated(error, directory) from error
+
     def __enter__(self) -> Self:
         return self
 
