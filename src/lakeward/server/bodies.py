@@ -11,9 +11,9 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated
 
-from fastapi import Request
+from fastapi import Header, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from lakeward.errors import StorageFull, UsageError
@@ -29,6 +29,15 @@ FORMATS = {
     "text/tab-separated-values": "tsv",
 }
 """The format of a body, by its media type."""
+
+ContentType = Annotated[str, Header(include_in_schema=False)]
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(min_length=1, max_length=200, description="names the request: repeated with it, it changes nothing"),
+]
+
+AllowEmpty = Annotated[bool, Query(description="let replace and mirror take zero rows")]
 
 _ONCE = ("content-type", "content-encoding", "idempotency-key")
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -2,57 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from lakeward.server.level_routes import level_routes
 
-from fastapi import Body, Path, Query
-
-from lakeward.server import tree_acts
-from lakeward.server.documents.document import DryRun
-from lakeward.server.documents.tree import Back, DropAll, Dropped, ListedPage, Named, NewName, Rename, Undrop
-from lakeward.server.name_pages import After, Limit
-from lakeward.server.rooms import Here
-from lakeward.server.routing import noun
-from lakeward.server.rules import needs
-
-router = noun("catalogs")
-
-NAME = "/catalogs/{name:path}"
-
-Name = Annotated[str, Path(description="its full name", examples=["main"])]
-
-
-@router.get("/catalogs", summary="List catalogs", dependencies=[needs("dataset.read", anywhere=True)])
-def list_catalogs(
-    rooms: Here,
-    dropped: Annotated[bool, Query(description="those that were dropped and can come back")] = False,
-    limit: Limit = 100,
-    page: After = None,
-) -> ListedPage:
-    """Catalogs by name, with what is in them."""
-    return tree_acts.listed(rooms, "catalog", dropped=dropped, limit=limit, page=page)
-
-
-@router.post("/catalogs", summary="Make a catalog", dependencies=[needs("catalog.create", anywhere=True)])
-def create_catalog(rooms: Here, wanted: NewName) -> Named:
-    """Make a catalog. One of that name is left alone, and answered with."""
-    return tree_acts.named(rooms.workspace.create_catalog(wanted.name))
-
-
-@router.post(f"{NAME}/rename", summary="Rename a catalog", dependencies=[needs("catalog.rename", anywhere=True)])
-def rename_catalog(rooms: Here, name: Name, wanted: Rename) -> Named | DryRun:
-    """Give it another name. Its slug stays, and with it every table and file."""
-    return tree_acts.rename(rooms, "catalog", name, wanted)
-
-
-@router.post(f"{NAME}/drop", summary="Drop a catalog", dependencies=[needs("catalog.drop", anywhere=True)])
-def drop_catalog(
-    rooms: Here, name: Name, wanted: Annotated[DropAll, Body(default_factory=DropAll)]
-) -> Dropped | DryRun:
-    """Drop it, so that it can come back for some days. `confirm` names it."""
-    return tree_acts.drop(rooms, "catalog", name, wanted, cascade=wanted.cascade)
-
-
-@router.post(f"{NAME}/undrop", summary="Bring a catalog back", dependencies=[needs("catalog.undrop", anywhere=True)])
-def undrop_catalog(rooms: Here, name: Name, wanted: Annotated[Undrop, Body(default_factory=Undrop)]) -> Back | DryRun:
-    """Bring back the last one of that name that was dropped, with what was dropped in the same step."""
-    return tree_acts.undrop(rooms, "catalog", name, wanted)
+router = level_routes("catalog")

@@ -9,18 +9,17 @@ from contextlib import AsyncExitStack
 from http import HTTPStatus
 from pathlib import Path
 from shutil import rmtree
-from typing import Annotated
 
 from anyio import CancelScope
 from anyio.to_thread import run_sync
-from fastapi import Header, Request
+from fastapi import Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import Receive, Scope, Send
 
 from lakeward.access.guard import principal
 from lakeward.errors import UsageError
-from lakeward.server.bodies import checked_headers, received
+from lakeward.server.bodies import ContentType, checked_headers, received
 from lakeward.server.frames import MEDIA_TYPE
 from lakeward.server.orders import EXAMPLE, unpack
 from lakeward.server.orders import MEDIA_TYPE as ARCHIVE
@@ -59,9 +58,7 @@ class Typed(BaseModel):
     },
     dependencies=[needs("command.run", anywhere=True)],
 )
-async def run_command(
-    rooms: Here, request: Request, content_type: Annotated[str, Header(include_in_schema=False)] = ""
-) -> StreamingResponse:
+async def run_command(rooms: Here, request: Request, content_type: ContentType = "") -> StreamingResponse:
     """Run a command in a process of its own, as whoever asks, on the files that come with it.
 
     It ends when the connection does: interrupted first, as by Ctrl-C. See docs/remote.md for the frames.

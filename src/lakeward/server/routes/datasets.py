@@ -12,7 +12,15 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from lakeward.errors import UsageError
-from lakeward.server.bodies import FORMATS, checked_headers, format_of, received
+from lakeward.server.bodies import (
+    FORMATS,
+    AllowEmpty,
+    ContentType,
+    IdempotencyKey,
+    checked_headers,
+    format_of,
+    received,
+)
 from lakeward.server.documents.datasets import (
     DatasetList,
     DatasetSummary,
@@ -152,12 +160,9 @@ async def write_rows(
     name: Name,
     request: Request,
     mode: Annotated[str, Query(description=f"how: {', '.join(VERBS)}")] = "append",
-    allow_empty: Annotated[bool, Query(description="let replace and mirror take zero rows")] = False,
-    content_type: Annotated[str, Header(include_in_schema=False)] = "",
-    idempotency_key: Annotated[
-        str | None,
-        Header(min_length=1, max_length=200, description="names the request: repeated with it, it changes nothing"),
-    ] = None,
+    allow_empty: AllowEmpty = False,
+    content_type: ContentType = "",
+    idempotency_key: IdempotencyKey = None,
 ) -> Written:
     """Write rows, atomically: all of them become visible at once, or none.
 

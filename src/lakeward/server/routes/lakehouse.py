@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated
 
 from anyio.to_thread import run_sync
-from fastapi import Header, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from lakeward.access.guard import require
 from lakeward.control.identifiers import TableIdentifier
 from lakeward.errors import UnknownObject, UsageError
-from lakeward.server.bodies import checked_headers, format_of, received
+from lakeward.server.bodies import AllowEmpty, ContentType, IdempotencyKey, checked_headers, format_of, received
 from lakeward.server.incoming import columns_of, write_file
 from lakeward.server.lakehouse_documents import (
     Committed,
@@ -85,12 +85,9 @@ async def ingest(
     ] = None,
     dataset: Annotated[str | None, Query(description="what a new dataset is called; none: as the table")] = None,
     create: Annotated[bool, Query(description="make the table if there is none")] = True,
-    allow_empty: Annotated[bool, Query(description="let replace and mirror take zero rows")] = False,
-    content_type: Annotated[str, Header(include_in_schema=False)] = "",
-    idempotency_key: Annotated[
-        str | None,
-        Header(min_length=1, max_length=200, description="names the request: repeated with it, it changes nothing"),
-    ] = None,
+    allow_empty: AllowEmpty = False,
+    content_type: ContentType = "",
+    idempotency_key: IdempotencyKey = None,
 ) -> Ingested:
     """Write rows, atomically, and answer with the commit.
 
