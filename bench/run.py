@@ -18,6 +18,7 @@ import postgres_rows
 import server_load
 import small_build
 import sources
+import stalled
 
 import cdc
 import files
@@ -46,6 +47,7 @@ BENCHMARKS = (
     server,
     server_load,
     sources,
+    stalled,
     stores,
 )
 

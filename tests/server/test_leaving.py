@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import httpx
@@ -21,8 +23,10 @@ from starlette.requests import Request
 import lakeward
 from lakeward.errors import StorageFull
 from lakeward.server.bodies import received
+from lakeward.server.lots import Lot
 from lakeward.server.row_stream import RowStream
 from server.conftest import Served, serving
+from support.waiting import until
 
 Make = Callable[..., lakeward.Dataset]
 
@@ -36,10 +40,10 @@ async def _nothing_more() -> dict[str, Any]:
 def test_a_reader_is_closed_when_its_client_goes_away(sent_before_it_goes: int) -> None:
     closed_in: list[threading.Thread] = []
 
-    def parts() -> Iterator[bytes]:
+    def lots() -> Generator[Lot]:
         try:
             while True:
-                yield b"part"
+                yield Lot([b"part"])
         finally:
             closed_in.append(threading.current_thread())
 
@@ -57,7 +61,7 @@ def test_a_reader_is_closed_when_its_client_goes_away(sent_before_it_goes: int) 
             await gone.wait()
             return {"type": "http.disconnect"}
 
-        stream = RowStream(parts(), "text/csv", {})  # type: ignore[arg-type]
+        stream = RowStream(lots(), "text/csv", {})
         await stream({"type": "http"}, receive, send)  # type: ignore[arg-type]
         # At once, though the answer is still there, and not in the event loop: it ends a transaction.
         assert closed_in and closed_in[0] is not threading.current_thread()
@@ -68,13 +72,13 @@ def test_a_reader_is_closed_when_its_client_goes_away(sent_before_it_goes: int) 
 def test_a_reader_is_closed_though_a_part_is_being_made_when_its_client_goes_away() -> None:
     making, gone, closed = threading.Event(), threading.Event(), threading.Event()
 
-    def parts() -> Iterator[bytes]:
+    def lots() -> Generator[Lot]:
         try:
-            yield b"first"
+            yield Lot([b"first"])
             making.set()
             assert gone.wait(60)
             time.sleep(0.1)
-            yield b"second"
+            yield Lot([b"second"])
         finally:
             closed.set()
 
@@ -87,7 +91,7 @@ def test_a_reader_is_closed_though_a_part_is_being_made_when_its_client_goes_awa
             gone.set()
             return {"type": "http.disconnect"}
 
-        await RowStream(parts(), "text/csv", {})({"type": "http"}, receive, send)  # type: ignore[arg-type]
+        await RowStream(lots(), "text/csv", {})({"type": "http"}, receive, send)  # type: ignore[arg-type]
         assert closed.is_set()
 
     anyio.run(run)
@@ -195,3 +199,31 @@ def test_killed_while_a_body_comes_it_leaves_nothing_for_long(
     with lakeward.open(home):
         assert not list((home / "scratch").rglob("body-*"))
     assert dataset.version == 0
+
+
+def test_a_reader_that_takes_nothing_is_broken_off(
+    workspace: lakeward.Workspace, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {"id": "long", "note": "string"}
+    dataset = workspace.create_dataset("main.load.stalled", columns, arm="iceberg")
+    # More than the connection holds on its way.
+    dataset.write(pa.table({"id": range(50_000), "note": ["n" * 400] * 50_000}))
+    monkeypatch.setenv("LAKEWARD_SERVER__STALL_SECONDS", "2")
+    with serving(home) as served:
+        where = urlsplit(served.url)
+        with socket.create_connection((where.hostname, where.port), timeout=60) as reader:
+            request = f"GET /api/v1/datasets/{dataset.name}/rows?format=arrow HTTP/1.1\r\nHost: {where.netloc}\r\n\r\n"
+            reader.sendall(request.encode())
+            taken = bytearray(reader.recv(1))
+            assert _streams(served) == 1
+            until(lambda: _streams(served) == 0)
+            # Whoever reads on after that sees that something is missing: what it was not sent is gone at once, too.
+            with pytest.raises(ConnectionResetError):
+                while part := reader.recv(1 << 20):
+                    taken += part
+    assert taken.startswith(b"HTTP/1.1 200") and not taken.endswith(b"\r\n0\r\n\r\n")
+
+
+def _streams(served: Served) -> float:
+    lines = httpx.get(f"{served.url}/metrics", timeout=60).text.splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith("lakeward_http_streams_open "))

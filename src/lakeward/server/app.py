@@ -19,7 +19,7 @@ from lakeward.server.problems import MEDIA_TYPE as PROBLEM
 from lakeward.server.problems import register
 from lakeward.server.rooms import Rooms
 from lakeward.server.routing import PREFIX
-from lakeward.server.streams import MOST, OpenStreams
+from lakeward.server.streams import MOST, STALL_SECONDS, OpenStreams
 from lakeward.server.telling import Told
 from lakeward.server.web.site import add_pages
 from lakeward.wiring.workspace import Workspace
@@ -32,6 +32,7 @@ def create_app(
     page_rows: int,
     body_limit: int,
     streams: int = MOST,
+    stall_seconds: float = STALL_SECONDS,
     hosts: Collection[str] = LOOPBACK,
     logins: Logins | None = None,
 ) -> FastAPI:
@@ -43,6 +44,7 @@ def create_app(
         page_rows: how many rows a page has at most.
         body_limit: how many bytes a request may bring.
         streams: how many streams of rows may be open at a time.
+        stall_seconds: how long a client may take for one part of such a stream.
         hosts: names by which the server may be called.
         logins: how people log in; None: nobody is asked for a name, and whoever can ask may do all.
     """
@@ -58,7 +60,7 @@ def create_app(
         # As programs that are made from the description call them.
         generate_unique_id_function=lambda route: route.name,
     )
-    app.state.rooms = Rooms(workspace, scratch, page_rows, streams=OpenStreams(streams))
+    app.state.rooms = Rooms(workspace, scratch, page_rows, streams=OpenStreams(streams, stall_seconds))
     app.state.logins = logins
     register(app)
     include_all(app)

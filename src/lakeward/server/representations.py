@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,22 +10,15 @@ from typing import Any
 import pyarrow as pa
 
 from lakeward.errors import UsageError
+from lakeward.server.lots import Part
 from lakeward.sources.formats.csv_export import csv_lines
 from lakeward.sources.formats.json_export import json_objects
 from lakeward.types.logical import LogicalType
-
-CHUNK_BYTES = 1 << 20
-"""How many bytes are sent at once, about."""
 
 SLICE_ROWS = 16_384
 
 Types = Mapping[str, LogicalType]
 """Of columns, by name."""
-
-Part = bytes | memoryview
-
-_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-"""The end of an Arrow stream (Arrow columnar format, "IPC Streaming Format")."""
 
 
 @dataclass(frozen=True)
@@ -35,32 +28,54 @@ class Representation:
     Args:
         name: what the parameter `format` calls it.
         media_type: what the header `Accept` calls it.
-        encode: turns a stream of rows, with the types of its columns, into bytes; reading ends when it is closed.
+        encode: turns a stream of rows, with the types of its columns, into bytes, batch by batch; reading ends when it
+            is closed.
     """
 
     name: str
     media_type: str
-    encode: Callable[[pa.RecordBatchReader, Types], Iterator[Part]]
+    encode: Callable[[pa.RecordBatchReader, Types], Iterator[Sequence[Part]]]
 
 
-def _arrow(reader: pa.RecordBatchReader, _: Types) -> Iterator[Part]:
-    # Message by message: a writer would copy each of them twice more. No type of a dataset has dictionaries.
-    yield memoryview(reader.schema.serialize())
+class _Taken:
+    """A file that keeps what is written, and copies none of it."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._parts: list[Part] = []
+
+    def write(self, part: bytes | pa.Buffer) -> None:
+        self._parts.append(memoryview(part))
+
+    def flush(self) -> None:
+        """There is nowhere to write it to."""
+
+    def taken(self) -> list[Part]:
+        parts, self._parts = self._parts, []
+        return parts
+
+
+def _arrow(reader: pa.RecordBatchReader, _: Types) -> Iterator[Sequence[Part]]:
+    kept = _Taken()
+    writer = pa.ipc.new_stream(pa.PythonFile(kept, mode="w"), reader.schema)
     for batch in reader:
-        yield memoryview(batch.serialize())
-    # Some readers take what lacks it for whole, so that HTTP has to tell, and does, of what is missing.
-    yield _END
+        writer.write_batch(batch)
+        yield kept.taken()
+    # Some readers take what lacks its end for whole, so that HTTP has to tell, and does, of what is missing.
+    writer.close()
+    yield kept.taken()
 
 
-def _lines(reader: pa.RecordBatchReader, types: Types) -> Iterator[Part]:
+def _lines(reader: pa.RecordBatchReader, types: Types) -> Iterator[Sequence[Part]]:
     for batch in reader:
         for start in range(0, batch.num_rows, SLICE_ROWS):
             lines = json_objects(batch.slice(start, SLICE_ROWS), types).to_pylist()
-            yield "".join(f"{line}\n" for line in lines).encode()
+            yield ["".join(f"{line}\n" for line in lines).encode()]
 
 
-def _csv(reader: pa.RecordBatchReader, _: Types) -> Iterator[Part]:
-    return (lines for lines, _ in csv_lines(reader, Path("rows.csv")))
+def _csv(reader: pa.RecordBatchReader, _: Types) -> Iterator[Sequence[Part]]:
+    return ([lines] for lines, _ in csv_lines(reader, Path("rows.csv")))
 
 
 REPRESENTATIONS = {
@@ -120,21 +135,3 @@ def _weight(wanted: str) -> float:
             except ValueError:
                 return 0.0
     return 1.0
-
-
-def coalesced(parts: Iterator[Part]) -> Generator[Part]:
-    """Join crumbs, each of which costs a turn of the event loop, and cut lumps, which are copied while they wait."""
-    waiting: list[Part] = []
-    size = 0
-    for part in parts:
-        if len(part) < CHUNK_BYTES:
-            waiting.append(part)
-            size += len(part)
-        if waiting and (size >= CHUNK_BYTES or len(part) >= CHUNK_BYTES):
-            yield b"".join(waiting)
-            waiting, size = [], 0
-        if len(part) >= CHUNK_BYTES:
-            whole = memoryview(part)
-            yield from (whole[start : start + CHUNK_BYTES] for start in range(0, len(whole), CHUNK_BYTES))
-    if waiting:
-        yield b"".join(waiting)

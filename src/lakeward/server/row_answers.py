@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from lakeward.server.representations import Representation, coalesced
+from lakeward.server.lots import gathered
+from lakeward.server.representations import Representation
 from lakeward.server.row_stream import RowStream
 from lakeward.wiring.dataset import Dataset
 
@@ -48,5 +49,5 @@ def streamed(
     """
     types = {column.name: column.type for column in dataset.schema.columns}
     headers = {"Lakeward-Version": str(version), "Cache-Control": "no-store"}
-    parts = coalesced(representation.encode(reader, types))
+    parts = gathered(representation.encode(reader, types))
     return RowStream(parts, representation.media_type, headers)

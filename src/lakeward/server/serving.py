@@ -16,6 +16,7 @@ from lakeward.errors import UsageError
 from lakeward.happenings import listen
 from lakeward.jobs.worker import InProcessWorker
 from lakeward.server.app import create_app
+from lakeward.server.connection import Connection
 from lakeward.server.logins import Logins
 from lakeward.server.oidc import Oidc
 from lakeward.server.perimeter import LOOPBACK
@@ -53,6 +54,7 @@ def serve(workspace: Workspace, settings: ServerSection, ready: Callable[[str], 
             page_rows=settings.page_rows,
             body_limit=settings.body_limit_bytes,
             streams=settings.streams,
+            stall_seconds=settings.stall_seconds,
             hosts={*LOOPBACK, settings.host, *settings.hosts},
             logins=logins,
         )
@@ -62,7 +64,12 @@ def serve(workspace: Workspace, settings: ServerSection, ready: Callable[[str], 
         undo.callback(listen(rooms.measures))
         undo.callback(rooms.commands.nursery.close)
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_graceful_shutdown=GRACE_SECONDS, server_header=False
+            app,
+            http=Connection,
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+            server_header=False,
         )
         ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
         _Server(config, app.state.rooms.end_streams).run([listener])

@@ -1,4 +1,4 @@
-"""How many streams of rows are open: each holds a connection, in a transaction, and what is read ahead for it."""
+"""How many streams of rows are open, and how long one waits: each holds a connection, in a transaction, and rows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from lakeward.errors import Busy
 MOST = 100
 """So many are open at a time; who comes then is told to come again."""
 
+STALL_SECONDS = 300.0
+"""So long may a client take for one part of a stream; then it is broken off."""
+
 
 class OpenStreams:
     """Counts them, from any thread.
 
     Args:
         most: so many may be open at a time.
+        stall_seconds: so long may a client take for one part of a stream.
 
     Example:
         >>> streams = OpenStreams(most=1)
@@ -25,8 +29,9 @@ class OpenStreams:
         >>> streams.end()
     """
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MOST, stall_seconds: float = STALL_SECONDS) -> None:
         self.most = most
+        self.stall_seconds = stall_seconds
         self.open = 0
         self._lock = threading.Lock()
 

@@ -28,7 +28,8 @@ PULL_ROWS = 2_048
 
 WORKING_BYTES = 8 << 20
 BATCH_ROWS = 65_536
-BATCH_BYTES = 32 << 20
+BATCH_BYTES = 2 << 20
+"""Few enough that whoever sends them has something to do soon, and holds little if its client is slow."""
 
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 """What DuckDB tells sizes in."""
@@ -194,14 +195,17 @@ def joined(pieces: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.R
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for piece in pieces:
-        waiting.append(as_schema(piece, schema))
+        waiting.append(piece)
         rows += piece.num_rows
         size += piece.nbytes
         if rows >= BATCH_ROWS or size >= BATCH_BYTES:
-            yield pa.concat_batches(waiting)
-            waiting, rows, size = [], 0, 0
+            # Types are changed once for all of them, and none is held while whoever takes them works on the batch.
+            batch, waiting, rows, size = as_schema(pa.concat_batches(waiting), schema), [], 0, 0
+            del piece
+            yield batch
+            del batch
     if waiting:
-        yield pa.concat_batches(waiting)
+        yield as_schema(pa.concat_batches(waiting), schema)
 
 
 def small(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -240,6 +240,12 @@ class ServerSection(Section):
     commands: int = Field(
         20, ge=1, description="how many commands of `lakeward --server` run at a time; of one user, half as many"
     )
+    stall_seconds: float = Field(
+        300.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="how long a client may take for 1 MiB of rows; then it is broken off",
+    )
     worker: bool | None = Field(
         None, description="run jobs in its process, too; unset: where the workspace has its own Postgres"
     )

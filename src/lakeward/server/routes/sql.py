@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -12,7 +12,8 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from lakeward.pipelines.ad_hoc import Answer
-from lakeward.server.representations import PAGE, REPRESENTATIONS, STREAMS, Part, Representation, chosen, coalesced
+from lakeward.server.lots import Part, gathered
+from lakeward.server.representations import PAGE, REPRESENTATIONS, STREAMS, Representation, chosen
 from lakeward.server.rooms import Here
 from lakeward.server.routing import noun
 from lakeward.server.row_stream import RowStream
@@ -95,7 +96,7 @@ def ask(
     rooms.streams.check()
     answer = rooms.workspace.sql(query.sql, query.limit)
     headers = {"Lakeward-Versions": json.dumps(dict(answer.versions)), "Cache-Control": "no-store"}
-    return RowStream(coalesced(parts_of(answer, representation)), representation.media_type, headers)
+    return RowStream(gathered(parts_of(answer, representation)), representation.media_type, headers)
 
 
 def _page(answer: Answer) -> str:
@@ -106,7 +107,7 @@ def _page(answer: Answer) -> str:
     return f'{head[:-1]}, "rows": [{",".join(rows)}], "truncated": {json.dumps(answer.truncated)}}}'
 
 
-def parts_of(answer: Answer, representation: Representation) -> Generator[Part]:
-    """Return the bytes of all rows, part by part; the query ends with them."""
+def parts_of(answer: Answer, representation: Representation) -> Generator[Sequence[Part]]:
+    """Return the bytes of all rows, batch by batch; the query ends with them."""
     with answer:
         yield from representation.encode(answer.reader, answer.types)

@@ -10,8 +10,9 @@ from fastapi import APIRouter, Form, Request, Response
 
 from lakeward.errors import LakewardError, UsageError
 from lakeward.pipelines.ad_hoc import Answer
+from lakeward.server.lots import gathered
 from lakeward.server.problems import status_of
-from lakeward.server.representations import REPRESENTATIONS, coalesced
+from lakeward.server.representations import REPRESENTATIONS
 from lakeward.server.rooms import Here, Rooms
 from lakeward.server.routes.sql import parts_of
 from lakeward.server.row_stream import RowStream
@@ -61,7 +62,7 @@ def download(rooms: Here, sql: Annotated[str, Form()], format: Annotated[str, Fo
     representation = REPRESENTATIONS[format]
     answer = rooms.workspace.sql(_asked(sql))
     headers = {"Content-Disposition": f'attachment; filename="{DOWNLOADS[format]}"', "Cache-Control": "no-store"}
-    return RowStream(coalesced(parts_of(answer, representation)), representation.media_type, headers)
+    return RowStream(gathered(parts_of(answer, representation)), representation.media_type, headers)
 
 
 def _asked(sql: str) -> str:
