@@ -98,8 +98,9 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 lock: setup ## resolve the newest versions that pyproject.toml and package.json allow into the locks
 	@$(COMPILE) --group pyproject.toml:build -o requirements-build.lock
 	@$(COMPILE) --all-extras pyproject.toml -c requirements-build.lock -o requirements.lock
+	@$(COMPILE) --extra server --extra telemetry pyproject.toml -c requirements.lock -o requirements-server.lock
 	@npm install --package-lock-only >/dev/null
-	@! grep -nE '://|^-' $(LOCKS) && ! grep -n '"resolved"' package-lock.json || { echo "a lock names an address; it must not" >&2; exit 1; }
+	@! grep -nE '://|^-' $(LOCKS) requirements-server.lock && ! grep -n '"resolved"' package-lock.json || { echo "a lock names an address; it must not" >&2; exit 1; }
 
 clean: ## remove .venv and every cache
 	@rm -rf .venv $(VENDOR) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -40,7 +40,8 @@ class Redactor:
                 redactor.add_url(value)
             elif name.startswith("LAKEWARD_CATALOG__"):
                 redactor.add_url(value)
-                if re.search(r"secret|password|token|credential|key", name, re.IGNORECASE):
+                # The name of a key is none: masked, whatever else is called so could not be read any more.
+                if re.search(r"secret|password|token|credential|key(?!_ID)", name, re.IGNORECASE):
                     redactor.add(value)
         return redactor
 

@@ -105,12 +105,14 @@ class Seen:
         server: which is looked at.
         requests: the addresses that it asked for.
         complaints: of its console, among them those about its policy, and errors of its scripts.
+        also: other servers that it may ask.
     """
 
     page: Page
     server: str
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
+    also: tuple[str, ...] = ()
 
     def told(self, kind: str, text: str) -> None:
         """Note what the console says; a verbose one gives advice on forms, too."""
@@ -156,6 +158,8 @@ def look(browser: Browser, url: str) -> Iterator[Callable[..., Seen]]:
     for seen in opened:
         seen.page.context.close()
     for seen in opened:
-        elsewhere = [each for each in seen.requests if not each.startswith((f"{seen.server}/", "data:", "blob:"))]
+        elsewhere = [
+            each for each in seen.requests if not each.startswith((f"{seen.server}/", *seen.also, "data:", "blob:"))
+        ]
         assert not elsewhere, elsewhere
         assert not seen.complaints, seen.complaints

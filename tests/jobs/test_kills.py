@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy
 
 import lakeward
+from lakeward.jobs import stalled
 from lakeward.jobs.job import FAILED, RUNNING, SUCCEEDED, WAITING
 from lakeward.jobs.queue import Jobs
 from lakeward.jobs.worker import Worker
@@ -55,6 +57,28 @@ def test_one_that_is_killed_in_a_build_loses_nothing_and_doubles_nothing(
     assert sorted(applied.dataset(name).to_arrow()["id"].to_pylist()) == list(range(5))
     assert unclean(applied, [name]) == []
     assert any("its worker" in line.line and "another one goes on" in line.line for line in queue.log(job.id))
+
+
+def test_one_that_dies_with_its_machine_is_known_by_its_silence(
+    applied: lakeward.Workspace, queue: Jobs, driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can look at its process. Its job is taken over, and what it was writing is free when its lease ends."""
+    name, settings = "main.made.gathered", tmp_path / "short.toml"
+    settings.write_text("[ledger]\nlease_seconds = 1\n", encoding="utf-8")
+    before = writes(applied, name)
+    job = queue.add("build", {"pipelines": ["gathered"], "full": True})
+    assert driver.run(**WORK, fault=["crash", "prepare:chunk", 1], how={}, settings=str(settings)).killed()
+    for table in ("leases", "job_states"):
+        moved = f"""UPDATE lakeward.{table} SET owner = owner || '{{"boot": "another", "host": "elsewhere"}}'"""
+        applied.database.fetch(sqlalchemy.text(f"{moved} WHERE owner IS NOT NULL RETURNING 1"))
+    Worker(applied, once=True).run()
+    assert queue.get(job.id).status == RUNNING
+    monkeypatch.setattr(stalled, "SILENT_SECONDS", 0)
+    Worker(applied, once=True).run()
+    assert queue.get(job.id).status == SUCCEEDED, queue.get(job.id).error
+    assert any("elsewhere" in line.line and "another one goes on" in line.line for line in queue.log(job.id))
+    assert (writes(applied, name), applied.dataset(name).to_arrow().num_rows) == (before + 1, 5)
+    assert unclean(applied, [name]) == []
 
 
 def test_a_job_that_its_workers_die_of_is_given_up(applied: lakeward.Workspace, queue: Jobs, driver: Driver) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 import sqlalchemy
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 
 from lakeward.control.db import Database, Queries
 from lakeward.control.embedded.binaries import programs
@@ -176,7 +176,9 @@ def _running(
     for name, value in (("PGPASSWORD", url.password), ("PGSSLPASSWORD", url.query.get("sslpassword"))):
         if value:
             environment[name] = str(value)
-    open_part = url.set(password=None).difference_update_query(["sslpassword"]).render_as_string()
+    # Its own `set` takes None for "as it is".
+    bare = URL.create(url.drivername, url.username, None, url.host, url.port, url.database, url.query)
+    open_part = bare.difference_update_query(["sslpassword"]).render_as_string()
     open_part = open_part.replace("+", "%20")
     with tempfile.TemporaryFile() as said:
         command = [_program(program), "--dbname", open_part, "--no-password", *options]

@@ -36,9 +36,12 @@ ENVIRONMENT_PREFIX = "LAKEWARD_"
 SETTINGS_FILE = "lakeward.toml"
 
 TEST_PREFIX = "LAKEWARD_TEST_"
+"""Variables of the product's own tests; any other that begins with `LAKEWARD_` is a setting, or a mistake."""
 CLIENT = ("LAKEWARD_SERVER", "LAKEWARD_TOKEN", "LAKEWARD_TOKEN_FILE")
 """Variables that say which server commands are sent to, and as whom; no settings of a workspace."""
-"""Variables of the product's own tests; any other that begins with `LAKEWARD_` is a setting, or a mistake."""
+
+_STORES = ("s3", "gcs", "adls")
+"""How names of catalog properties begin that are about a store, before a dot."""
 
 
 class Settings(Section):
@@ -76,6 +79,20 @@ class Settings(Section):
         if isinstance(value, str) and not value.strip():
             raise PydanticCustomError("empty", "it is empty")
         return value
+
+    @field_validator("catalog")
+    @classmethod
+    def _dotted(cls, catalog: dict[str, str]) -> dict[str, str]:
+        # PyIceberg ignores what it does not know: a store would be looked for at AWS, with nobody's keys.
+        for name in catalog:
+            store, hyphen, rest = name.partition("-")
+            if hyphen and store in _STORES:
+                raise PydanticCustomError(
+                    "property",
+                    "there is no property {name}, but {meant}: in a variable, __{upper}__… is the dot",
+                    {"name": name, "meant": f"{store}.{rest}", "upper": store.upper()},
+                )
+        return catalog
 
     @field_serializer("catalog")
     def _masked(self, catalog: dict[str, str]) -> dict[str, str]:

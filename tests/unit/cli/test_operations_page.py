@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
+import tomllib
 from itertools import count
 from pathlib import Path
 
+import pyiceberg.io
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
@@ -83,25 +86,71 @@ def test_settings_of_the_examples_are_settings(name: str, monkeypatch: pytest.Mo
             monkeypatch.setenv(key, value)
     settings = load_settings({}).values
     assert settings.logs.format == "json" and settings.warehouse == "s3://lakeward/warehouse"
+    # PyIceberg takes any property, and ignores what it does not know.
+    assert set(settings.catalog) <= {value for name, value in vars(pyiceberg.io).items() if name.startswith("S3_")}
 
 
-def test_the_compose_file_pins_checks_and_waits() -> None:
+def test_the_compose_file_pins_checks_and_waits(run: Run) -> None:
     document = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())
     services = document["services"]
-    assert set(services) == {"postgres", "store", "proxy", "server", "worker"}
+    assert set(services) == {"postgres", "store", "bucket", "proxy", "server", "worker"}
     for name, service in services.items():
         assert re.search(r":\d+\.\d+", service["image"]), name
-        assert service["restart"] == "unless-stopped"
+        assert service["restart"] == ("on-failure" if name == "bucket" else "unless-stopped")
         for source in (each.partition(":")[0] for each in service.get("volumes", [])):
             assert source in document["volumes"] or (DEPLOY / "compose" / source).exists()
         for other, how in service.get("depends_on", {}).items():
-            assert how["condition"] == "service_started" or "healthcheck" in services[other]
+            ends = how["condition"] == "service_completed_successfully"
+            assert ends == (other == "bucket")
+            assert ends or how["condition"] == "service_started" or "healthcheck" in services[other]
     for name in ("server", "worker"):
         assert services[name]["security_opt"] == ["no-new-privileges:true"] and services[name]["read_only"] is True
-        assert (
-            DEPLOY / "compose" / services[name]["build"]["context"] / services[name]["build"]["dockerfile"]
-        ).exists()
+        assert run(*services[name]["command"], "--help").code == 0
+        assert services[name]["image"] == f"lakeward:{lakeward.__version__}"
+    assert "/readyz" in services["server"]["healthcheck"]["test"][-1]
+
+
+def test_the_examples_of_the_compose_file_are_about_the_same() -> None:
+    """Database, bucket and keys have the same names wherever they stand."""
     examples = {path.name.removesuffix(".example") for path in (DEPLOY / "compose").glob("*.example")}
     assert examples == {"lakeward.env", "store.json"}
     given = variables("compose/lakeward.env.example")
     assert given["LAKEWARD_DATABASE_URL"].partition("@")[2] == f"postgres:5432/{given['POSTGRES_DB']}"
+    (identity,) = json.loads((DEPLOY / "compose" / "store.json.example").read_text())["identities"]
+    assert identity["credentials"] == [
+        {
+            "accessKey": given["LAKEWARD_CATALOG__S3__ACCESS_KEY_ID"],
+            "secretKey": given["LAKEWARD_CATALOG__S3__SECRET_ACCESS_KEY"],
+        }
+    ]
+    bucket = given["LAKEWARD_WAREHOUSE"].removeprefix("s3://").partition("/")[0]
+    made = yaml.safe_load((DEPLOY / "compose" / "compose.yaml").read_text())["services"]["bucket"]["command"][0]
+    assert f"s3.bucket.create -name {bucket}" in made and f"grep -qw {bucket}" in made
+
+
+def test_the_image_is_made_of_what_is_there_and_pinned(run: Run) -> None:
+    text = (DEPLOY / "compose" / "Containerfile").read_text()
+    copied = [each for line in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE) for each in line.split()]
+    assert all((ROOT / each).exists() for each in copied)
+    for line in re.findall(r"pip install (.+)", text):
+        # pip takes neither a folder nor a constraint where it asks for hashes.
+        assert "--no-deps --no-index dist/" in line or "--require-hashes --only-binary :all: -r" in line
+    assert set(re.findall(r"-r (\S+)", text)) <= set(copied)
+    assert run(*json.loads(re.findall(r"^CMD (.+)$", text, re.MULTILINE)[0]), "--help").code == 0
+
+
+def test_the_lock_of_the_image_is_a_part_of_the_lock() -> None:
+    """Of the same versions, by the same hashes; and all that the product needs with the extras of a server."""
+
+    def locked(name: str) -> dict[str, set[str]]:
+        parts = re.split(r"^(?=\S+==)", (ROOT / name).read_text(), flags=re.MULTILINE)[1:]
+        return {each.split()[0]: set(re.findall(r"sha256:\w+", each)) for each in parts}
+
+    whole, part = locked("requirements.lock"), locked("requirements-server.lock")
+    assert part.items() <= whole.items()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = {
+        re.split(r"[\[<>=]", each)[0] for each in (*project["dependencies"], *extras["server"], *extras["telemetry"])
+    }
+    assert wanted <= {re.split(r"[\[=]", each)[0] for each in part}

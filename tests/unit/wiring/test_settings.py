@@ -99,6 +99,13 @@ def test_catalog_properties_come_from_any_source(file: Path, monkeypatch: pytest
     ]
 
 
+def test_a_catalog_property_without_its_dot_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyIceberg would ignore it, and look for the store at AWS."""
+    monkeypatch.setenv("LAKEWARD_CATALOG__S3_ENDPOINT", "http://store:8333")
+    with pytest.raises(SettingsError, match=r"LAKEWARD_CATALOG__S3_ENDPOINT.*s3-endpoint, but s3\.endpoint.*__S3__"):
+        load_settings({})
+
+
 # What is refused ------------------------------------------------------------------------------------------------------
 
 

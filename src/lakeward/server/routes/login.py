@@ -72,7 +72,9 @@ def end_oidc(request: Request, state: str | None = None, code: str | None = None
     user, to = oidc.finish(_callback(request), state, request.cookies.get(STATE_COOKIE), code)
     session = logins.access.session(logins.access.principal_of(user), hours=logins.hours)
     # A redirect would still be of the other site's, and a browser would not send the cookie that is strict with it.
-    answer = HTMLResponse(f'<!doctype html><meta http-equiv="refresh" content="0; url={_in_html(to)}"><title>…</title>')
+    # The icon is none: a browser would ask for one that is not there.
+    head = '<!doctype html><link rel="icon" href="data:,"><title>…</title>'
+    answer = HTMLResponse(f'{head}<meta http-equiv="refresh" content="0; url={_in_html(to)}">')
     answer.headers["Cache-Control"] = "no-store"
     logins.keep(request, answer, session)
     answer.delete_cookie(STATE_COOKIE, path=CALLBACK, httponly=True, samesite="lax")
