@@ -9,9 +9,15 @@ from contextlib import contextmanager, suppress
 import adbc_driver_manager
 import adbc_driver_postgresql.dbapi
 from adbc_driver_manager.dbapi import Connection, Cursor
+from adbc_driver_postgresql import StatementOptions
 
 IDLE = 4
 """So many idle connections are kept."""
+
+ANSWER_BYTES = 4 << 20
+"""So much of an answer is in one batch, before it is decoded; of the usual 16 MiB memory holds some copies."""
+
+_HINT = StatementOptions.BATCH_SIZE_HINT_BYTES.value
 
 
 class AdbcPool:
@@ -84,6 +90,7 @@ class AdbcPool:
 def _run(connection: Connection, query: str) -> Cursor:
     cursor = connection.cursor()
     try:
+        cursor.adbc_statement.set_options(**{_HINT: str(ANSWER_BYTES)})
         cursor.execute(query)
     except BaseException:
         cursor.close()

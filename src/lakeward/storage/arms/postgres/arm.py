@@ -28,7 +28,7 @@ from lakeward.storage.arms.postgres.receiver import PostgresReceiver
 from lakeward.storage.arms.postgres.replay import mark_gone
 from lakeward.storage.arms.postgres.seen import in_spans, visible_rows
 from lakeward.storage.arms.postgres.upkeep import RowUpkeep
-from lakeward.storage.duck import BATCH_BYTES, SOURCE, as_schema
+from lakeward.storage.duck import SOURCE, as_schema
 from lakeward.storage.extent import Extent
 from lakeward.storage.filters import Filter, quote_identifier, quote_list
 from lakeward.storage.identity import IDENTITY_FIELDS, IdentityCounter, with_identity
@@ -49,8 +49,8 @@ from lakeward.types.table import arrow_schema
 LATE_SECONDS = 30.0
 """A stream that is first read later than this after it was opened looks whether its version is still there."""
 
-CHUNK_ROWS = 65_536
-"""So many rows are copied in one Postgres transaction, for which the ledger row is locked."""
+CHUNK_ROWS, CHUNK_BYTES = 65_536, 32 << 20
+"""So many rows are copied in one Postgres transaction, for which the ledger row is locked, or bytes of them."""
 
 _IDENTITY_SQL = {
     ROW_INDEX: sql.SQL("row_index"),
@@ -391,7 +391,7 @@ def _chunks(batches: pa.RecordBatchReader) -> Iterator[list[pa.RecordBatch]]:
         chunk.append(batch)
         rows += batch.num_rows
         size += batch.nbytes
-        if rows >= CHUNK_ROWS or size >= BATCH_BYTES:
+        if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
             yield chunk
             chunk, rows, size = [], 0, 0
     if chunk:
