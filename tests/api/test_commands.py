@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+
 import pytest
 from starlette.testclient import TestClient
 
+from lakeward.access.principal import OWNER, Principal
 from lakeward.errors import Busy
+from lakeward.server import presence as presence_module
+from lakeward.server.frames import ENDED, ERR, OUT, STILL, frame, frames
 from lakeward.server.nursery import Nursery
+from lakeward.server.presence import Presence
 from lakeward.server.rooms import Rooms
+from lakeward.server.routes.commands import watched
 from lakeward.server.running import Commands
 
 TAR = {"Content-Type": "application/x-tar"}
@@ -35,3 +44,32 @@ def test_one_user_leaves_places_for_others(api: TestClient) -> None:
             pass
     with commands.place(""), commands.place(""), commands.place(""), pytest.raises(Busy), commands.place(""):
         pass
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_command_ends_with_its_token(monkeypatch: pytest.MonkeyPatch, silent: bool) -> None:
+    """One that has just taken its own away ends well."""
+    monkeypatch.setattr(presence_module, "ASKED_SECONDS", 0.0)
+    now: list[Principal | None] = [OWNER]
+    closed = []
+
+    async def told(last: list[bytes]) -> AsyncGenerator[bytes]:
+        try:
+            yield frame(OUT, b"begun")
+            now[0] = None
+            for each in last:
+                yield each
+        finally:
+            closed.append(True)
+
+    async def run(last: list[bytes]) -> list[tuple[bytes, bytes]]:
+        now[0] = OWNER
+        parts = [part async for part in watched(told(last), Presence(OWNER, lambda: now[0]))]
+        return list(frames(parts))
+
+    goes_on = asyncio.run(run([frame(STILL) if silent else frame(OUT, b"more")] * 20))
+    assert [kind for kind, _ in goes_on] == [OUT, *[STILL if silent else OUT] * 2, ERR, ENDED]
+    assert json.loads(goes_on[-1][1]) == {"code": 1}
+    by_itself = asyncio.run(run([frame(OUT, b"revoked"), frame(ENDED, b'{"code": 0}')]))
+    assert by_itself[-1] == (ENDED, b'{"code": 0}') and len(by_itself) == 3
+    assert closed == [True, True]

@@ -48,11 +48,12 @@ class Presence:
         """
         async with aclosing(events):
             async for event in events:
-                if not await self._still(may):
+                if not await self.still(may):
                     return
                 yield event
 
-    async def _still(self, may: Callable[[], bool]) -> bool:
+    async def still(self, may: Callable[[], bool]) -> bool:
+        """Say whether they are still somebody, and may still do what they do; asked at most every few seconds."""
         now = asyncio.get_running_loop().time()
         if self._asked is not None and now - self._asked < ASKED_SECONDS:
             return True

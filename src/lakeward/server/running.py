@@ -9,7 +9,7 @@ import secrets
 import signal
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -62,7 +62,7 @@ class Running:
             self._control.write(f"{json.dumps({'line': line})}\n".encode())
             await self._control.drain()
 
-    async def frames(self) -> AsyncIterator[bytes]:
+    async def frames(self) -> AsyncGenerator[bytes]:
         """Start it, and yield what it writes, until it has ended. Whoever stops before that ends it."""
         tasks: list[asyncio.Task[None]] = []
         try:
@@ -214,7 +214,7 @@ class Commands:
             self._places[owner] -= 1
             self._places += Counter()
 
-    async def run(self, folder: Path, owner: str) -> AsyncIterator[bytes]:
+    async def run(self, folder: Path, owner: str) -> AsyncGenerator[bytes]:
         """Run the order in a folder, and yield its frames; see `Running`."""
         command = Running(self.nursery, folder, owner)
         self._running[command.id] = command
@@ -225,7 +225,7 @@ class Commands:
         finally:
             del self._running[command.id]
             with CancelScope(shield=True):
-                await frames.aclose()  # type: ignore[attr-defined]
+                await frames.aclose()
 
     def get(self, id: str, owner: str) -> Running:
         """Return a command that runs.

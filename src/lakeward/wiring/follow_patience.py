@@ -49,6 +49,8 @@ class Patience:
     def _passes(self, error: LakewardError) -> bool:
         if isinstance(error, DatabaseUnavailable | OutcomeUnknown | LockTimeout):
             return True
+        if isinstance(error, SourceRefused):
+            return False
         if isinstance(error, SourceError):
             try:
                 state = self._log.state()

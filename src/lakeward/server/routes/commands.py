@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, aclosing
 from http import HTTPStatus
 from pathlib import Path
 from shutil import rmtree
@@ -17,12 +17,13 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import Receive, Scope, Send
 
-from lakeward.access.guard import principal
+from lakeward.access.guard import may_somewhere, principal
 from lakeward.errors import UsageError
 from lakeward.server.bodies import ContentType, checked_headers, received
-from lakeward.server.frames import MEDIA_TYPE
+from lakeward.server.frames import ENDED, ERR, MEDIA_TYPE, frame
 from lakeward.server.orders import EXAMPLE, unpack
 from lakeward.server.orders import MEDIA_TYPE as ARCHIVE
+from lakeward.server.presence import Presence, presence_of
 from lakeward.server.rooms import Here
 from lakeward.server.routing import noun
 from lakeward.server.rules import needs
@@ -73,13 +74,32 @@ async def run_command(rooms: Here, request: Request, content_type: ContentType =
         held.push_async_callback(_removed, folder)
         async with received(request, rooms.scratch) as archive:
             await run_sync(unpack, archive, folder, who)
-        return _Answer(rooms.commands.run(folder, who.name), held.pop_all())
+        frames = watched(rooms.commands.run(folder, who.name), presence_of(request))
+        return _Answer(frames, held.pop_all())
+
+
+async def watched(frames: AsyncGenerator[bytes], presence: Presence) -> AsyncGenerator[bytes]:
+    """Yield a command's frames, and end it when who ordered it is nobody any more, as by a token that was revoked."""
+    refused = 0
+    async with aclosing(frames):
+        async for part in frames:
+            yield part
+            ended = part.startswith(ENDED)
+            if not ended and not await presence.still(lambda: may_somewhere("command.run")):
+                refused += 1
+            # At the second time: one that takes its own token away is about to end.
+            if refused > 1:
+                break
+        else:
+            return
+    yield frame(ERR, b"Error: the command was ended: who ordered it may not do so any more\n")
+    yield frame(ENDED, json.dumps({"code": 1}).encode())
 
 
 class _Answer(StreamingResponse):
     """Sends a command's frames, and lets go of what it holds, whether any of them was asked for or not."""
 
-    def __init__(self, frames: AsyncIterator[bytes], held: AsyncExitStack) -> None:
+    def __init__(self, frames: AsyncGenerator[bytes], held: AsyncExitStack) -> None:
         super().__init__(frames, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
         self._held = held
 
