@@ -17,7 +17,7 @@ from lakeward.jobs.queue import Jobs
 
 def test_a_kind_is_a_file() -> None:
     kinds = job_kinds()
-    assert set(kinds) == {"build", "flip", "maintain", "move", "recheck", "recover", "rehearse", "sync"}
+    assert set(kinds) == {"build", "flip", "maintain", "may", "move", "recheck", "recover", "rehearse", "sync"}
     for name, kind in kinds.items():
         assert kind.name == name and kind.about().endswith(".")
         assert issubclass(kind.options, JobOptions)
