@@ -81,6 +81,16 @@ class Session:
         if self._scratch is not None:
             self._scratch.close()
 
+    def tidy(self) -> None:
+        """Remove its private directory, once all is read; its memory is freed by `close`."""
+        if self._scratch is not None:
+            self._scratch.close()
+
+    @property
+    def holds_only_memory(self) -> bool:
+        """Whether nothing but memory is left to be freed: no stream of a source, and nothing that was spilled."""
+        return not self._streams and (self._scratch is None or self._scratch.is_empty)
+
     def interruptible(self, work: Callable[[], Result]) -> Result:
         """Do a piece of work that ends when its time is up, and also by Ctrl-C."""
         with self._time.running():
@@ -123,23 +133,17 @@ class Session:
 
     def describe(self, sql: str, names: Collection[str]) -> list[ResultColumn]:
         """Return the result's columns; the inputs are bound."""
-        return _result_columns(self._relation(sql, names, step=None)[0])
+        return _result_columns(self._relation(sql, names, step=None))
 
     def add_step(self, name: str, sql: str, names: Collection[str]) -> None:
         """Make a query known by a name, after the checks that every query gets."""
         self._relation(sql, names, step=name)
         self._connection.execute(f"CREATE TEMP VIEW {duckdb_name(name)} AS {sql}")
 
-    def _relation(self, sql: str, names: Collection[str], step: str | None) -> tuple[duckdb.DuckDBPyRelation, str]:
-        """Return a query, after the checks that every query gets, and what DuckDB explains of it."""
+    def _relation(self, sql: str, names: Collection[str], step: str | None) -> duckdb.DuckDBPyRelation:
+        """Return a query, after the checks that every query gets."""
         duckdb_gate.check(self._connection, sql, names, step)
-        try:
-            explained = self._explained(sql)
-        except duckdb.Error as error:
-            trouble = self._trouble_of_files(error)
-            if trouble is not None:
-                raise trouble from error
-            raise planning_error(error, sql, len(_EXPLAIN), step, self._time) from None
+        self._explained(sql, sql, step)
         relation = self._connection.sql(sql)
         # Asked of the query itself: a query around it would get the second `id` as `id_1`, and the data with it.
         twice = next((name for name, count in Counter(relation.columns).items() if count > 1), None)
@@ -150,20 +154,35 @@ class Session:
                 column=twice,
                 step=step,
             )
-        return relation, explained
+        return relation
 
-    def _explained(self, sql: str) -> str:
-        # Planning computes, too: what is constant is evaluated then.
-        with self._time.running():
-            return str(self._connection.execute(_EXPLAIN + sql).fetchall()[0][1])
+    def _explained(self, query: str, sql: str, step: str | None = None) -> str:
+        """Return what DuckDB explains of a query, in which the text `sql` is somebody's."""
+        try:
+            # Planning computes, too: what is constant is evaluated then.
+            with self._time.running():
+                return str(self._connection.execute(_EXPLAIN + query).fetchall()[0][1])
+        except duckdb.Error as error:
+            trouble = self._trouble_of_files(error)
+            if trouble is not None:
+                raise trouble from error
+            before = len((_EXPLAIN + query[: query.index(sql)]).encode())
+            raise planning_error(error, sql, before, step, self._time) from None
 
     def start(
-        self, sql: str, inputs: Mapping[str, Input], in_place: Mapping[str, InPlace], batch_rows: int
+        self,
+        sql: str,
+        columns: Sequence[ResultColumn],
+        inputs: Mapping[str, Input],
+        in_place: Mapping[str, InPlace],
+        batch_rows: int,
     ) -> pa.RecordBatchReader:
         """Bind the inputs, open those that the plan scans, and return the result's stream.
 
         Args:
-            sql: one SELECT.
+            sql: one SELECT, which was described in a database that can open no file. So it passed the gate, and every
+                table that it names is an input: of files alone, nothing needs to be looked up in a plan.
+            columns: what was told then.
             inputs: what it may read, by name.
             in_place: those of them that are read in place. The connection can open their files.
             batch_rows: how many rows a batch of the result has.
@@ -175,15 +194,12 @@ class Session:
                     self._place(each, inputs[each.name], in_place[each.name])
                 else:
                     self._bind(each)
-            relation, explained = self._relation(sql, inputs, step=None)
-            query = exported(sql, _result_columns(relation))
-            if query != sql:
-                relation, explained = self._connection.sql(query), self._explained(query)
-            plan = read_plan(json.loads(explained))
-            if plan.scans:
+            query = exported(sql, columns)
+            if len(in_place) < len(bound):
+                plan = read_plan(json.loads(self._explained(query, sql)))
                 for each in bound:
                     self._open_scanned(each, inputs[each.name], plan)
-                relation = self._connection.sql(query)
+            relation = self._connection.sql(query)
             return self.interruptible(lambda: relation.to_arrow_reader(batch_rows))
         except duckdb.Error as error:
             raise self.failure(error) from error
@@ -240,11 +256,22 @@ class ResultStream:
     """The batches of a result; frees the session when they end, fail or are released unread.
 
     A generator would not do: one that was never started runs no `finally`.
+
+    Args:
+        session: the query's.
+        reader: its result.
+        ended: is given both when all batches are read, to free them: the result first.
     """
 
-    def __init__(self, session: Session, reader: pa.RecordBatchReader) -> None:
+    def __init__(
+        self,
+        session: Session,
+        reader: pa.RecordBatchReader,
+        ended: Callable[[Session, list[pa.RecordBatchReader]], None],
+    ) -> None:
         self._session = session
         self._reader: pa.RecordBatchReader | None = reader
+        self._ended = ended
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self
@@ -255,7 +282,8 @@ class ResultStream:
         try:
             return self._session.interruptible(self._reader.read_next_batch)
         except StopIteration:
-            self.close()
+            held, self._reader = [self._reader], None
+            self._ended(self._session, held)
             raise
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             failure = self._session.failure(error)

@@ -39,6 +39,11 @@ class Scratch:
                 path=str(parent),
             ) from error
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was put there, or it is removed."""
+        return self._lock is None or all(entry.name == _LOCK for entry in os.scandir(self.path))
+
     def close(self) -> None:
         """Remove the directory and what is in it. May be called again."""
         if self._lock is not None:

@@ -371,6 +371,19 @@ def test_a_database_that_was_opened_ahead_is_sealed_and_used_once(engine: DuckDB
         second.execute("from left_behind")
 
 
+def test_a_database_is_freed_by_a_thread_and_the_next_one_opened_after_it(engine: DuckDBEngine) -> None:
+    reader = engine.run("select 7 as x", {})
+    assert reader.read_all().to_pylist() == [{"x": 7}]
+    ahead = engine._ahead
+    assert ahead is not None and list(engine.temp_directory.iterdir()) == []
+    assert engine.run("select 8 as x", {}).read_all().to_pylist() == [{"x": 8}]
+    # It was the one that was used, and is closed by the time that the next one is there.
+    assert engine._ahead is not None and engine._ahead is not ahead
+    engine._ahead.result()
+    with pytest.raises(duckdb.Error, match="closed"):
+        ahead.result().execute("select 1")
+
+
 def test_what_was_told_of_a_query_holds_for_these_types_only(engine: DuckDBEngine) -> None:
     told = engine.describe("select x from t", {"t": Schema.declare({"x": "long"})})
     told.clear()
