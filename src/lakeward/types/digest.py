@@ -91,6 +91,11 @@ def row_hash_duckdb(schema: Schema) -> str:
     return f"CAST('0x' || md5({row_text_duckdb(schema)}) AS UHUGEINT)"
 
 
+_SWAPS = ((8, 0x00FF00FF00FF00FF), (16, 0x0000FFFF0000FFFF), (32, 0x00000000FFFFFFFF))
+"""Turns the bytes of 64 bits round: neighbours change places, then pairs of them, then halves. Cheaper than the number
+of a text of hexadecimal digits, as long as only the halves are wanted."""
+
+
 def duckdb_digest_sql(schema: Schema, source_sql: str, part: str | None = None) -> str:
     """Return the DuckDB query of the digest, one row for `Digest.of_row`.
 
@@ -101,11 +106,17 @@ def duckdb_digest_sql(schema: Schema, source_sql: str, part: str | None = None) 
     """
     first, groups = ("", "") if part is None else ("part, ", " GROUP BY part")
     marked = "" if part is None else f"{part} AS part, "
-    return (
-        f"SELECT {first}count(*), coalesce(sum(CAST(hash >> 64 AS UBIGINT)), 0), "
-        "coalesce(sum(CAST(hash & 18446744073709551615::UHUGEINT AS UBIGINT)), 0) "
-        f"FROM (SELECT {marked}{row_hash_duckdb(schema)} AS hash FROM ({source_sql}) AS source) AS hashes{groups}"
-    )
+    rows = f"SELECT {marked}md5_number({row_text_duckdb(schema)}) AS hash FROM ({source_sql}) AS source"
+    # The number's first byte is its lowest one.
+    halves = f"CAST(hash & {2**64 - 1}::UHUGEINT AS UBIGINT) AS high, CAST(hash >> 64 AS UBIGINT) AS low"
+    rows = f"SELECT {first}{halves} FROM ({rows})"
+    for bits, mask in _SWAPS:
+        halves = ", ".join(
+            f"(({half} & {mask}::UBIGINT) << {bits}) | (({half} >> {bits}) & {mask}::UBIGINT) AS {half}"
+            for half in ("high", "low")
+        )
+        rows = f"SELECT {first}{halves} FROM ({rows})"
+    return f"SELECT {first}count(*), coalesce(sum(high), 0), coalesce(sum(low), 0) FROM ({rows}) AS hashes{groups}"
 
 
 def digest_batches(

@@ -145,7 +145,19 @@ def digest_stored(fields: list[tuple[LogicalType, Stored]]) -> sql.Composable:
         rule = rule_of(type_)
         parts += [postgres_text(literal + rule.tag), rule.digest_postgres(type_, stored)]
         literal = rule.fill(type_) + ";"
-    return sql.SQL("||").join([*parts, postgres_text(literal)])
+    return _in_pairs([*parts, postgres_text(literal)])
+
+
+def _in_pairs(parts: list[sql.Composable]) -> sql.Composable:
+    """Return PostgreSQL's expression of the text that the parts make in a row.
+
+    Each `||` copies both of its texts: of two halves that have about the same length, each part is copied as often as
+    the number of parts can be halved, and not once for each part behind it. Nor does the expression get as deep.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    middle = (len(parts) + 1) // 2
+    return sql.SQL("({}||{})").format(_in_pairs(parts[:middle]), _in_pairs(parts[middle:]))
 
 
 def _struct_field(value: str, name: str) -> str:

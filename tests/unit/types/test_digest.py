@@ -86,6 +86,17 @@ def test_p03_locale_and_null_order_do_not_matter(documents: Documents) -> None:
     assert documents.digest(schema) == digest({"k": "string"}, *reversed(rows))
 
 
+def test_very_wide_rows_agree(documents: Documents) -> None:
+    columns = {f"c{number}": ("long", "string", "double")[number % 3] for number in range(300)}
+    row = {
+        name: {"long": at, "string": f"é{at}", "double": at / 7}[type_]
+        for at, (name, type_) in enumerate(columns.items())
+    }
+    schema = Schema.declare(columns)
+    documents.put(encoded(schema, arrow_table(schema, [row, dict.fromkeys(columns)])))
+    assert documents.digest(schema) == digest(columns, row, dict.fromkeys(columns))
+
+
 def test_no_rows() -> None:
     schema = Schema.declare({"x": "long"})
     assert digest_batches(schema, []) == EMPTY
