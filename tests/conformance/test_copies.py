@@ -11,6 +11,7 @@ import pytest
 import lakeward
 from lakeward.control.routes import ARM_MODES
 from lakeward.errors import ArmNotCurrent, ParityMismatch, UnknownObject, UsageError
+from lakeward.storage import copying
 from lakeward.testing import AtStep
 from lakeward.types.digest import EMPTY
 from support.arms import ArmUnderTest, HeldDataset, iceberg_table
@@ -68,6 +69,44 @@ def test_a_copy_keeps_rows_identity_and_digest(dataset: HeldDataset, pair: tuple
     assert dataset.rows(version=1) == rows(1, 2, 3)
     with pytest.raises(ArmNotCurrent):
         dataset.to_arrow(version=2, arm=target)
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS[:2])
+def test_writers_go_on_while_a_large_dataset_is_copied(
+    shared: lakeward.Workspace, monkeypatch: pytest.MonkeyPatch, source: str, target: str
+) -> None:
+    """Of which only what they write meanwhile is brought while they wait; and again, on top of the copy before."""
+    monkeypatch.setattr(copying, "AT_ONCE_ROWS", 2)
+    dataset = ArmUnderTest(shared, source).create({"id": "long", "note": "string"}, ["id"])
+    dataset.write([{"id": number, "note": "a"} for number in range(9)])
+    written: list[int] = []
+
+    def meanwhile(read: int) -> None:
+        written.append(dataset.write([{"id": 0, "note": "b"}, {"id": 90, "note": "c"}], "upsert").version)
+
+    assert shared.storage.copy(dataset.record, target, progress=meanwhile).row_count == 10 and len(written) == 1
+    assert dataset.rows(identity=True, arm=target) == dataset.rows(identity=True, arm=source)
+    dataset.write([{"id": 5}], "delete")
+    done = copy(dataset, target)
+    assert (done.committed, done.verb, done.rows_unchanged, done.version) == (True, "copy", 9, dataset.version)
+    assert dataset.rows(identity=True, arm=target) == dataset.rows(identity=True, arm=source)
+    assert len(set(verify(dataset).values())) == 1 and len(verify(dataset)) == 2
+
+
+def test_a_large_copy_that_is_not_equal_any_more_is_made_anew(
+    shared: lakeward.Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "AT_ONCE_ROWS", 1)
+    dataset = ArmUnderTest(shared, "iceberg").create({"id": "long", "note": "string"}, ["id"])
+    dataset.write([{"id": number, "note": "a"} for number in range(9)])
+    copy(dataset, "postgres")
+    with psycopg.connect(shared.database.libpq_url) as connection:
+        connection.execute(
+            "DELETE FROM lakeward.dataset_rows WHERE dataset_id = %s AND row_id = 3", [dataset.created.id]
+        )
+    dataset.write([{"id": 10, "note": "b"}])
+    assert copy(dataset, "postgres").committed
+    assert dataset.rows(identity=True, arm="postgres") == dataset.rows(identity=True, arm="iceberg")
 
 
 def test_a_second_copy_does_nothing(dataset: HeldDataset, pair: tuple[str, str]) -> None:

@@ -51,12 +51,14 @@ INSERT INTO lakeward.parity_checks (dataset_id, version, kind, equal, rows, deta
 VALUES (:dataset_id, :version, :kind, :equal, :rows, CAST(:details AS jsonb));
 
 -- name: record_arm_version
--- The base of a Postgres version is the last one that put every row in place anew: this one, or its parent's.
+-- The base of a Postgres version is the last one that put every row in place anew: this one, or that of the newest version
+-- that the arm holds, which it goes on from: its parent, or, where it was behind and is brought what it missed, an older one.
 INSERT INTO lakeward.arm_versions (dataset_id, arm, version, base_version, snapshot_id, parent_snapshot_id)
 SELECT :dataset_id, :arm, :version,
        CASE WHEN :rebases THEN :version ELSE coalesce((
            SELECT base_version FROM lakeward.arm_versions
-           WHERE dataset_id = :dataset_id AND arm = :arm AND version = :parent_version), :version) END,
+           WHERE dataset_id = :dataset_id AND arm = :arm AND version <= :parent_version
+           ORDER BY version DESC LIMIT 1), :version) END,
        :snapshot_id, :parent_snapshot_id;
 
 -- name: carry_arm_versions

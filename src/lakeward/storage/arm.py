@@ -144,6 +144,9 @@ class StorageArm(ABC):
     has_files: ClassVar[bool] = False
     """Whether its rows are in files that an engine may read itself, see `in_place`."""
 
+    mirrors: ClassVar[bool] = False
+    """Whether what another arm has can be brought here bit by bit, see `replay`."""
+
     leftovers_hide: ClassVar[bool] = False
     """Whether what an aborted version left here is never seen, whatever comes later, and goes with a later one."""
 

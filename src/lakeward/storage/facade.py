@@ -65,6 +65,7 @@ class Storage:
         compaction: looks after the files of what was written.
         flags: what writers may do, and how they make datasets.
         shadow: compares the arms for readers that want that.
+        copying: brings versions to other arms.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Storage:
         compaction: Compaction,
         flags: FlagCache,
         shadow: Shadow,
+        copying: Copying,
     ) -> None:
         self._tree = tree
         self.flags = flags
@@ -86,7 +88,7 @@ class Storage:
         self._recorded = recorded
         self.routing = routing
         self.protocol = protocol
-        self._copying = Copying(tree, routing, protocol)
+        self._copying = copying
         self.judging: Judging | None = None
         """What looks at versions before they are decided; it reads them by this facade, and comes after it."""
 

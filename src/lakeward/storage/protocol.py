@@ -326,7 +326,8 @@ class WriteProtocol:
         """Return the base that decide will record for the prepared version."""
         transaction = job.transaction
         if job.prepared is None or not job.prepared.rebases:
-            parent = self._ledger.arm_version(transaction.dataset_id, transaction.arm, transaction.parent_version)
+            held = self._ledger.arm_version(transaction.dataset_id, transaction.arm, transaction.parent_version)
+            parent = held or transaction.arm_parent
             if parent is not None:
                 return parent.base_version
         return transaction.version

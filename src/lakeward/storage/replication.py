@@ -150,7 +150,7 @@ class Replication:
 
         def bring(task: WriteTask) -> Brought:
             if task.parent is not None:
-                return self._missed(task, to)
+                return self.missed(task, to)
             source, held = self._source(task.table.dataset_id, task.transaction)
             prepared, place = self._mirroring.copied(task, self._routing.arm(source), held, watched)
             place = replace(place, unproved=task.transaction.id)
@@ -176,7 +176,7 @@ class Replication:
             ParityMismatch: the arm would hold other rows; nothing of it counts.
             StorageError: the arm has not the rows that it should have had before.
         """
-        return self._bring(dataset, arm, "mirror", "replay", writer, lambda task: self._missed(task, arm))
+        return self._bring(dataset, arm, "mirror", "replay", writer, lambda task: self.missed(task, arm))
 
     def _bring(
         self,
@@ -198,8 +198,8 @@ class Replication:
         output = Output(dataset, verb, bring=bring)
         return self._protocol.run([output], writer=writer, kind=kind, arm=arm).transactions[0]
 
-    def _missed(self, task: WriteTask, arm: str) -> Brought:
-        """Bring what an arm has missed of the transaction's version; all rows if it holds none."""
+    def missed(self, task: WriteTask, arm: str) -> Brought:
+        """Bring to an arm what it has missed of the head that its transaction began at; all rows if it holds none."""
         source, held = self._source(task.table.dataset_id, task.transaction)
         # If all rows were put in place anew, some may be older than what the arm holds, as in an adopted snapshot.
         if task.parent is None or held.base_version > task.parent.version:
@@ -328,16 +328,20 @@ class Replication:
         return removed
 
     def _source(self, dataset_id: int, transaction: OpenTransaction) -> tuple[str, ArmVersion]:
-        """Return the arm that has the transaction's version, the one that serves first, and how."""
+        """Return the arm that has the head which the transaction began at, the one that serves first, and how."""
         for name in dict.fromkeys([transaction.route.primary_arm, *self._routing.arms]):
-            held = self._ledger.arm_version(dataset_id, name, transaction.version) if name != transaction.arm else None
+            held = (
+                self._ledger.arm_version(dataset_id, name, transaction.parent_version)
+                if name != transaction.arm
+                else None
+            )
             if held is not None:
                 return name, held
         raise ArmNotCurrent(
-            f"no arm but the {transaction.arm} one holds version {transaction.version} of dataset "
+            f"no arm but the {transaction.arm} one holds version {transaction.parent_version} of dataset "
             f"{transaction.dataset}",
             dataset=transaction.dataset,
-            version=transaction.version,
+            version=transaction.parent_version,
         )
 
     def _sides(self, task: WriteTask, arm: str, source: str, held: ArmVersion, newest: ArmVersion) -> tuple[Side, Side]:

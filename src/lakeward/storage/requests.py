@@ -71,10 +71,15 @@ def no_rows() -> pa.RecordBatchReader:
 
 @dataclass(frozen=True)
 class Brought:
-    """A version of another arm, prepared and compared."""
+    """A version of another arm, prepared and compared.
+
+    Args:
+        prepared: what decide has to record of it.
+        mirrored: where it is, if the transaction makes no version of its own.
+    """
 
     prepared: Prepared
-    mirrored: Mirrored
+    mirrored: Mirrored | None
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ from lakeward.storage import arms
 from lakeward.storage.adopting import Adopting
 from lakeward.storage.arm import ArmContext, StorageArm
 from lakeward.storage.compaction import Compaction, CompactionMode
+from lakeward.storage.copying import Copying
 from lakeward.storage.duck import Duck
 from lakeward.storage.facade import Storage
 from lakeward.storage.finding import Finder
@@ -178,8 +179,7 @@ def _assemble(
     undo.callback(duck.close)
     made = MadeArms(ArmContext(database, ledger, storage_settings, duck, ids, faults), arms_by_name)
     undo.callback(made.close)
-    recovery = Recovery(tree, ledger, made, faults)
-    retention = Retention(database, settings.retention.versions)
+    recovery, retention = Recovery(tree, ledger, made, faults), Retention(database, settings.retention.versions)
     no_wait = Slots(database, ledger, clock, timeout_seconds=0)
     write = partial(WriteProtocol, duck=duck, clock=clock, ids=ids, faults=faults, metrics=counting.metrics)
     protocol, hasty = (write(tree, ledger, line, made, recovery) for line in (slots, no_wait))
@@ -188,8 +188,9 @@ def _assemble(
     routing = Routing(ledger, made, retention, cache, counting.metrics)
     shadow = _shadow(settings.shadow, duck, database, counting.metrics, clock)
     undo.callback(shadow.close)
-    storage = Storage(tree, routing, protocol, RecordedDigests(database), duck, compaction, cache, shadow)
     replication = Replication(tree, ledger, slots, routing, protocol, recovery, retention, duck, ids)
+    copying, recorded = Copying(tree, routing, protocol, replication), RecordedDigests(database)
+    storage = Storage(tree, routing, protocol, recorded, duck, compaction, cache, shadow, copying)
     maintenance = _maintenance(settings, database, retention, recovery, replication, compaction, made, faults)
     purging = Purging(tree, Purges(database), retention, made, faults)
     flips = Flips(database, lease_seconds=settings.ledger.lease_seconds)

@@ -62,6 +62,7 @@ class IcebergArm(StorageArm):
 
     name = "iceberg"
     has_files = True
+    mirrors = True
     leftovers_hide = True
 
     def __init__(self, context: ArmContext) -> None:

@@ -65,6 +65,7 @@ class PostgresRowsArm(StorageArm):
     """Rows in PostgreSQL, as versioned JSON documents."""
 
     name = "postgres"
+    mirrors = True
 
     def __init__(self, context: ArmContext) -> None:
         self._database = context.database
