@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import pytest
 
 import lakeward
-from lakeward.errors import ConflictError, Diverged, ParityMismatch, UsageError
+from lakeward.errors import ConflictError, DatabaseUnavailable, Diverged, ParityMismatch, UsageError
 from lakeward.migration.directions import DIRECTIONS, Direction, direction_to
 from lakeward.migration.flip import Flip, all_stages
 from lakeward.migration.options import Options
+from lakeward.migration.stages.check import Check
 from lakeward.testing import AtStep
 from support.arms import ArmUnderTest, HeldDataset, stored_versions
 from support.other_engine import OtherEngine
@@ -154,6 +155,33 @@ def test_a_mismatch_keeps_the_old_arm_serving(shared: lakeward.Workspace) -> Non
     # A comparison of all rows finds them equal: verify is what clears it.
     assert next(step.stage for step in flip.run("postgres")) == "verify"
     assert state(held) == after(before, direction, "switch")
+
+
+def test_what_a_stage_fails_by_is_what_is_told(shared: lakeward.Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its text is made of, and also where nothing can be noted any more."""
+    _, flip, _ = begun(shared, direction_to("iceberg"))
+
+    def fails(*_: object) -> None:
+        raise ConflictError("at 'a\0b \ud83d'")
+
+    monkeypatch.setattr(Check, "run", fails)
+    with pytest.raises(ConflictError, match="at 'a"):
+        flip.run("iceberg")
+    assert flip.status().events[-1].details == {"error": "at 'a\\x00b \\ud83d'"}
+    fetch = shared.database.fetch
+
+    def away(query: object, *given: object) -> object:
+        if "'failed'" in str(given) or "SET owner = NULL" in str(query):
+            raise DatabaseUnavailable("Postgres is away")
+        return fetch(query, *given)
+
+    monkeypatch.setattr(shared.database, "fetch", away)
+    with pytest.raises(ConflictError, match="at 'a") as caught:
+        flip.run("iceberg")
+    assert [note.partition(":")[0] for note in caught.value.__notes__] == [
+        "That check failed could not be noted",
+        "The lease on the flip could not be given back, and ends by itself",
+    ]
 
 
 def test_rows_of_another_engine_are_not_taken_for_the_copy(shared: lakeward.Workspace) -> None:

@@ -13,6 +13,7 @@ from lakeward.control import audit
 from lakeward.control.db import Pipeline, Queries
 from lakeward.control.identifiers import recorded
 from lakeward.control.records import EDIT, Decision, Fed, Mirrored, OpenTransaction
+from lakeward.control.texts import storable
 from lakeward.control.transaction_kinds import VERSIONLESS_KINDS
 from lakeward.errors import LeaseLost, RouteChanged
 
@@ -40,7 +41,7 @@ def commit(send: Pipeline, decision: Decision) -> tuple[Answer, Answer, Answer]:
         "rows_unchanged": counts.unchanged,
         "rows_deleted": counts.deleted,
         "rows_skipped": counts.skipped,
-        "mirror_error": decision.mirror_error,
+        "mirror_error": None if decision.mirror_error is None else storable(decision.mirror_error),
     }
     decided = send(QUERIES, "decide", {**written, **totals})
     mirrored = decision.mirrored.identifier if decision.mirrored is not None else None
@@ -78,7 +79,7 @@ def record(send: Pipeline, decision: Decision) -> None:
     if decision.mirrored is not None:
         _record_mirrored(send, key, decision.mirrored)
     if decision.mismatch is not None:
-        details = json.dumps({"error": decision.mismatch}, ensure_ascii=False)
+        details = json.dumps({"error": storable(decision.mismatch)}, ensure_ascii=False)
         send(QUERIES, "record_parity", {**key, "kind": "write", "equal": False, "rows": 0, "details": details})
     if decision.route is not None:
         to = decision.route

@@ -13,7 +13,7 @@ import sqlalchemy
 
 from lakeward.control.db import Database, Queries
 from lakeward.control.leases import Heartbeat, Owner
-from lakeward.errors import Contended
+from lakeward.errors import Contended, ControlError
 
 QUERIES = Queries.beside(__file__)
 
@@ -122,8 +122,14 @@ class Flips:
         try:
             with Heartbeat(renew, self._lease_seconds / 3) as heartbeat:
                 yield heartbeat
-        finally:
-            self._database.fetch(QUERIES["release"], key)
+        except BaseException as error:
+            # What went wrong in the block is what is told, also if the lease has to end by itself.
+            try:
+                self._database.fetch(QUERIES["release"], key)
+            except ControlError as second:
+                error.add_note(f"The lease on the flip could not be given back, and ends by itself: {second.message}")
+            raise
+        self._database.fetch(QUERIES["release"], key)
 
     def end(self, flip: FlipRecord, outcome: str) -> None:
         """End a flip; repeating it changes nothing."""

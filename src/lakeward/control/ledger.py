@@ -36,6 +36,7 @@ from lakeward.control.records import (
     Unfinished,
 )
 from lakeward.control.routes import Route
+from lakeward.control.texts import storable
 from lakeward.control.transaction_kinds import VERSIONLESS_KINDS
 from lakeward.errors import ConflictError, Diverged, UnknownObject
 
@@ -263,9 +264,9 @@ class Ledger:
     def abort(self, transaction_id: int, fence: int, error: str | None) -> bool:
         """End an open transaction whose leftovers are gone; False if it is not ours to end, or has ended."""
         with self._database.transaction() as connection:
-            done = connection.execute(
-                QUERIES["abort"], {"id": transaction_id, "fence": fence, "error": error}
-            ).one_or_none()
+            why = None if error is None else storable(error)
+            key = {"id": transaction_id, "fence": fence}
+            done = connection.execute(QUERIES["abort"], {**key, "error": why}).one_or_none()
             if done is not None:
                 connection.execute(QUERIES["release"], {"id": transaction_id, "fence": fence})
         return done is not None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from lakeward import stopping
 from lakeward.control.flips import FlipRecord, Flips
 from lakeward.control.leases import Heartbeat
+from lakeward.control.texts import storable
 from lakeward.errors import LakewardError, LeaseLost
 
 log = logging.getLogger("lakeward.flips")
@@ -32,7 +33,7 @@ def checking(heartbeat: Heartbeat, dataset: str) -> Callable[[], None]:
 def note_failure(
     flips: Flips, flip: FlipRecord, stage: str, actor: str, error: Exception, *, seconds: float | None = None
 ) -> None:
-    """Write down that a stage failed. If that fails, too, it is logged: the caller goes on to raise the first error.
+    """Write down that a stage failed. If that fails, too, the error says so: the caller goes on to raise it.
 
     Args:
         flips: where events are kept.
@@ -43,6 +44,7 @@ def note_failure(
         seconds: how long it took until then.
     """
     try:
-        flips.note(flip, stage, "failed", actor, seconds=seconds, details={"error": str(error)})
+        flips.note(flip, stage, "failed", actor, seconds=seconds, details={"error": storable(str(error))})
     except LakewardError as second:
         log.warning("flip %d: that %s failed could not be noted: %s", flip.id, stage, second)
+        error.add_note(f"That {stage} failed could not be noted: {second.message}")

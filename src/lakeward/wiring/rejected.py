@@ -18,6 +18,7 @@ from typing import IO
 import pyarrow as pa
 
 from lakeward.control.names import DatasetName
+from lakeward.control.texts import storable
 from lakeward.errors import SourceFileError, StorageFull, UsageError
 from lakeward.sources.file_set import RejectsOf
 from lakeward.sources.rejects import Rejected, Rejects
@@ -249,8 +250,8 @@ class Apart(Tally):
             [place for place, _ in self._waiting],
             [each.line for each in told],
             [each.column for each in told],
-            [_plain(each.reason) for each in told],
-            [_plain(each.record) for each in told],
+            [storable(each.reason) for each in told],
+            [storable(each.record) for each in told],
         )
         self._waiting, self._characters = [], 0
         arrays = [pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]
@@ -267,8 +268,3 @@ class Apart(Tally):
                 safe="nothing was written",
                 next_step="free space there",
             ) from error
-
-
-def _plain(text: str) -> str:
-    """Return a text that every dataset holds: half a surrogate pair and a NUL are written out."""
-    return text.encode(errors="backslashreplace").decode().replace("\0", "\\x00")
