@@ -158,7 +158,9 @@ class Tree:
         """
         path = DatasetName.parse(name) if isinstance(name, str) else name
         levels = (path.catalog, path.schema, path.dataset)
-        if self.find(path) is None and (former := self.objects.former("dataset", levels)) is not None:
+        # In this order: whoever makes it in between has made what is called so now.
+        former = self.objects.former("dataset", levels)
+        if former is not None and self.find(path) is None:
             raise gone("dataset", levels, former)
 
     def by_id(self, dataset_id: int, *, dropped: bool = False) -> DatasetRecord:

@@ -7,13 +7,14 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import psycopg
 import pytest
 
 from lakeward.control.db import Database
 from lakeward.control.names import DatasetName
+from lakeward.control.objects import TreeObject
 from lakeward.control.tree import DatasetRecord, Tree
 from lakeward.errors import InvalidName, LakewardError, NameTaken, UnknownObject
 from lakeward.types.schema import Schema
@@ -274,6 +275,19 @@ def test_unknown_dataset_is_named_with_the_nearest_ones(tree: Tree) -> None:
         tree.by_id(4711)
     with pytest.raises(UnknownObject, match="tape"):
         tree.create_dataset("main.sales.x", SCHEMA, arm="tape")
+
+
+def test_a_name_that_somebody_gives_meanwhile_was_not_renamed(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two make a dataset in passing: the second one's may be there between two looks."""
+    former = tree.objects.former
+
+    def made_before(level: str, path: Sequence[str]) -> TreeObject | None:
+        tree.create_dataset("main.sales.orders", SCHEMA)
+        return former(level, path)
+
+    monkeypatch.setattr(tree.objects, "former", made_before)
+    tree.check_unused("main.sales.orders")
+    assert tree.find("main.sales.orders") is not None
 
 
 @pytest.mark.parametrize(("arm", "mode"), [("postgres", "pg"), ("iceberg", "iceberg_native")])

@@ -69,7 +69,7 @@ def user(home: Path) -> Iterator[Callable[..., User]]:
 def wait_until() -> Callable[..., None]:
     """Poll until a condition holds; fail when it does not come to hold."""
 
-    def wait(condition: Callable[[], object], seconds: float = 10.0) -> None:
+    def wait(condition: Callable[[], object], seconds: float = 60.0) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"not within {seconds} seconds"
