@@ -6,23 +6,19 @@ A machine without chromium says so in `test_installed.py`, and runs none of thes
 from __future__ import annotations
 
 import shutil
-import socket
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-import uvicorn
-from fastapi import FastAPI
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import lakeward
 from lakeward.control.embedded import EmbeddedPostgres
 from lakeward.server.app import create_app
 from support.databases import WORKSPACE, drop_database, made_database
+from support.serving import serving
 
 CHROMIUM = shutil.which("chromium")
 ARGUMENTS = [
@@ -73,18 +69,6 @@ def url(seen_workspace: lakeward.Workspace, tmp_path_factory: pytest.TempPathFac
     scratch: Path = tmp_path_factory.mktemp("bodies")
     with serving(create_app(seen_workspace, scratch, page_rows=100, body_limit=8 << 20)) as address:
         yield address
-
-
-@contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
-    """Serve an application, and return where."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
-        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server.should_exit = True
-        thread.join(30)
 
 
 @pytest.fixture(scope="module")

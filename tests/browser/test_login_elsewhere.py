@@ -10,7 +10,7 @@ from joserfc.jwk import RSAKey
 from playwright.sync_api import Page, expect
 
 import lakeward
-from browser.conftest import Seen, serving
+from browser.conftest import Seen
 from lakeward.access.roles import Role
 from lakeward.server.app import create_app
 from lakeward.server.logins import SESSION_COOKIE, Logins
@@ -19,6 +19,7 @@ from lakeward.server.rates import Rates
 from lakeward.server.routes.login import CALLBACK
 from lakeward.wiring.sections import OidcSection
 from support.provider import SECRET, Provider, providing
+from support.serving import serving
 
 Look = Callable[..., Seen]
 

@@ -10,11 +10,12 @@ import pytest
 from playwright.sync_api import expect
 
 import lakeward
-from browser.conftest import Seen, serving
+from browser.conftest import Seen
 from lakeward.access.roles import Role
 from lakeward.server.app import create_app
 from lakeward.server.logins import SESSION_COOKIE, Logins
 from lakeward.server.rates import Rates
+from support.serving import serving
 
 Look = Callable[..., Seen]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from lakeward.access.guard import principal
+from lakeward.access.principal import OWNER
 from lakeward.control.expectation_results import ExpectationResult, JudgedVersion
 from lakeward.control.records import Transaction
 from lakeward.server.web.change_rows import changes_of
@@ -141,7 +143,8 @@ def places(workspace: Workspace, dataset: Dataset, asked: Asked, url: str) -> Va
     """Return where the rows are, and how they are opened elsewhere."""
     located = dataset.locate() if dataset.version else {}
     home = workspace.settings.values.home
-    return {"places": located, "snippets": snippets(dataset.name, located, url, str(home) if home else None)}
+    code = snippets(dataset.name, located, url, str(home) if home else None, login=principal() != OWNER)
+    return {"places": located, "snippets": code}
 
 
 @dataclass(frozen=True)
