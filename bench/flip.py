@@ -18,8 +18,9 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 from measure import Measured, in_fresh_process, table, timed, without_telemetry
-from postgres_rows import drain
+from postgres_rows import drain, empty
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table
 from rows import ARROW, BATCH_ROWS, COLUMNS, batch, million, repeated
 
 import lakeward
@@ -64,16 +65,34 @@ def _in_turn(
     workspace: lakeward.Workspace,
     works: dict[str, Callable[[], object]],
     after: Callable[[], object],
+    before: Callable[[], object] | None = None,
     turns: int = TURNS,
 ) -> Runs:
-    """Measure each work in turn, the whole round several times."""
+    """Measure each work in turn, the whole round several times.
+
+    Args:
+        workspace: whose server's CPU counts.
+        works: by name.
+        after: is done after each round.
+        before: is done before each work, which then can be done in any order: every other round has the reverse one.
+        turns: how many rounds.
+    """
     runs: Runs = {name: [] for name in works}
     server = _server(workspace)
-    for _ in range(turns):
-        for name, work in works.items():
-            runs[name].append(timed(work, server))
+    for turn in range(turns):
+        for name in sorted(works, reverse=bool(turn % 2)) if before else works:
+            if before:
+                before()
+            runs[name].append(timed(works[name], server))
         after()
     return runs
+
+
+def _set_workers(workspace: lakeward.Workspace, number: int | None) -> None:
+    """Say how many parallel workers the server may start; None: as many as it comes with."""
+    with psycopg.connect(workspace.database.libpq_url, autocommit=True) as connection:
+        connection.execute(f"ALTER SYSTEM SET max_parallel_workers = {'DEFAULT' if number is None else number}")
+        connection.execute("SELECT pg_reload_conf()")
 
 
 def _best(runs: Runs) -> dict[str, object]:
@@ -100,18 +119,28 @@ def to_iceberg(dlt: str | None) -> dict[str, object]:
             "ADBC read with casts": lambda: drain(url, query),
             "ADBC read as text": lambda: drain(url, as_text),
             "by hand": lambda: _by_hand(url, query, Path(tempfile.mkdtemp(dir=scratch))),
+            "by hand, compared": lambda: _compared_by_hand(url, query, Path(tempfile.mkdtemp(dir=scratch))),
             "backfill": lambda: workspace.replication.backfill(record, "iceberg"),
             # The first comparison, which is what makes the copy count.
             "verify": lambda: workspace.flip(NAME).stage("verify"),
             "Postgres digest": lambda: workspace.storage.digest(record, arm="postgres"),
             "Iceberg digest": lambda: workspace.storage.digest(record, arm="iceberg"),
         }
-        workspace.flip(NAME).run("iceberg", until="backfill")
+        # Each digest has one processor, so that neither waits for the other where there are two of them.
+        alone: dict[str, Callable[[], object]] = {
+            f"{name}, no workers": works[name] for name in ("verify", "Postgres digest")
+        }
+        workspace.flip(NAME).run("iceberg", until="verify")
+        _set_workers(workspace, 0)
+        found = _best(_in_turn(workspace, alone, lambda: None))
+        _set_workers(workspace, None)
         workspace.replication.drain(record, "iceberg")
         if dlt:
             with adbc_driver_postgresql.dbapi.connect(url, autocommit=True) as connection:
                 connection.cursor().execute(f"CREATE TABLE public.bench_orders AS {query}")
-        found = _best(_in_turn(workspace, works, lambda: workspace.replication.drain(record, "iceberg")))
+        found |= _best(_in_turn(workspace, works, lambda: workspace.replication.drain(record, "iceberg")))
+        digests = [found["Postgres digest"], found["Iceberg digest"]]
+        found["both digests, one after the other"] = [sum(part) for part in zip(*digests, strict=True)]
         if dlt:
             copies = [_by_dlt(dlt, url, Path(tempfile.mkdtemp(dir=scratch))) for _ in range(2)]
             found["dlt"] = [min(copies), 0.0, None]
@@ -130,7 +159,10 @@ def to_postgres() -> dict[str, object]:
             "write": lambda: other.write(repeated(batches, MILLIONS), mode="replace"),
             "backfill": lambda: workspace.replication.backfill(orders.record, "postgres"),
         }
-        return _best(_in_turn(workspace, works, lambda: workspace.replication.drain(orders.record, "postgres")))
+        url, copied = workspace.database.libpq_url, orders.record
+        return _best(
+            _in_turn(workspace, works, lambda: workspace.replication.drain(copied, "postgres"), lambda: empty(url))
+        )
 
 
 def dual() -> dict[str, object]:
@@ -197,15 +229,27 @@ def _cast(name: str) -> str:
     return f"(data->>'{name}')::{_POSTGRES.get(COLUMNS[name], COLUMNS[name])} AS {name}"
 
 
-def _by_hand(url: str, query: str, directory: Path) -> None:
+def _by_hand(url: str, query: str, directory: Path) -> Table:
     """Read everything with the casts that its types need, and append it with PyIceberg to a table of those types."""
+    catalog = SqlCatalog("hand", uri=f"sqlite:///{directory}/catalog.db", warehouse=directory.as_uri())
+    catalog.create_namespace("hand")
+    typed = _read(url, query)
+    table = catalog.create_table("hand.orders", schema=typed.schema)
+    table.append(typed)
+    return table
+
+
+def _compared_by_hand(url: str, query: str, directory: Path) -> None:
+    """Copy by hand, and then see by hand, too, that both sides have the same rows."""
+    copied = _by_hand(url, query, directory).scan().to_arrow().sort_by("id")
+    assert copied.cast(ARROW).equals(_read(url, query).sort_by("id"))
+
+
+def _read(url: str, query: str) -> pa.Table:
     with adbc_driver_postgresql.dbapi.connect(url) as connection, connection.cursor() as cursor:
         cursor.execute(query)
         rows = cursor.fetch_arrow_table()
-    catalog = SqlCatalog("hand", uri=f"sqlite:///{directory}/catalog.db", warehouse=directory.as_uri())
-    catalog.create_namespace("hand")
-    typed = pa.table({field.name: _typed(rows[field.name], field.type) for field in ARROW})
-    catalog.create_table("hand.orders", schema=typed.schema).append(typed)
+    return pa.table({field.name: _typed(rows[field.name], field.type) for field in ARROW})
 
 
 def _typed(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
@@ -235,6 +279,8 @@ def _copies(there: dict[str, object], back: dict[str, object]) -> str:
         ("backfill to Iceberg", there, "backfill", "ADBC read with casts", "≤ 1.3"),
         ("backfill to Iceberg", there, "backfill", "ADBC read as text", "–"),
         ("verify", there, "verify", slower, "≤ 1.1"),
+        ("verify", there, "verify", "both digests, one after the other", "–"),
+        ("verify, no workers", there, "verify, no workers", "Postgres digest, no workers", "≤ 1.1"),
         ("backfill to Postgres", back, "backfill", "write", "≤ 1.2"),
     ]
     rows: list[dict[str, object]] = [
@@ -258,10 +304,10 @@ def _by_others(there: dict[str, object]) -> str:
     ours, cpu = (of(there, "backfill") + of(there, "verify") for of in (_seconds, _cpu))
     first: dict[str, object] = {"s": ours, "times ours (≥ 1)": "–", "CPU s": cpu, "times our CPU": "–"}
     lines: list[dict[str, object]] = [{"first copy": "Lakeward, verified", **first}]
-    for name in ("by hand", "dlt"):
+    for name in ("by hand", "by hand, compared", "dlt"):
         if name in there:
             # What dlt uses is of a process of its own, and not measured.
-            used = _cpu(there, name) if name == "by hand" else None
+            used = _cpu(there, name) if name != "dlt" else None
             lines.append(
                 {
                     "first copy": name,

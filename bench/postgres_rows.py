@@ -33,9 +33,9 @@ def case() -> dict[str, object]:
         for turn in range(TURNS):
             # In turn first, and each on an empty table with its log written out: a fuller one takes longer.
             for name in sorted(writes, reverse=bool(turn % 2)):
-                _empty(url)
+                empty(url)
                 results[name].append(timed(writes[name]))
-        _empty(url)
+        empty(url)
         orders.write(repeated(batches, 1), mode="replace")
         query = (
             f"SELECT {select} FROM lakeward.dataset_rows WHERE dataset_id = {orders.record.id} "
@@ -66,7 +66,8 @@ def _ingest(url: str, rows: pa.Table) -> None:
         connection.commit()
 
 
-def _empty(url: str) -> None:
+def empty(url: str) -> None:
+    """Leave the table of rows empty, and nothing to be written out: a fuller one takes longer."""
     with adbc_driver_postgresql.dbapi.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("TRUNCATE lakeward.dataset_rows")
         cursor.execute("CHECKPOINT")
