@@ -5,6 +5,7 @@ User pipelines do not run here; they run sealed, in `lakeward.compute`.
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from lakeward.control.db import workspace_closed
-from lakeward.errors import LakewardError, SqlError, StorageError, StorageFull
+from lakeward.errors import Busy, LakewardError, SqlError, StorageError, StorageFull
 from lakeward.storage.filters import Filter
 from lakeward.storage.remote_files import REMOTE_FILES
 from lakeward.storage.settings import StorageSettings
@@ -30,6 +31,10 @@ WORKING_BYTES = 8 << 20
 BATCH_ROWS = 65_536
 BATCH_BYTES = 2 << 20
 """Few enough that whoever sends them has something to do soon, and holds little if its client is slow."""
+
+_CORES = os.cpu_count() or 1
+_ALL_ROWS = (1 << 63) - 1
+_NO_MEMORY = "DuckDB ran out of memory or of space to spill"
 
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 """What DuckDB tells sizes in."""
@@ -47,6 +52,7 @@ class Duck:
         self._lock = threading.Lock()
         self._instance: duckdb.DuckDBPyConnection | None = None
         self._closed = False
+        self._reading = 0
 
     def connect(self) -> duckdb.DuckDBPyConnection:
         """Return a new connection; the caller closes it."""
@@ -90,6 +96,8 @@ class Duck:
         schema: pa.Schema,
         tables: Mapping[str, pa.Table | pa.RecordBatchReader] | None = None,
         where: Filter | None = None,
+        *,
+        files: bool = False,
     ) -> pa.RecordBatchReader:
         """Stream a query's result in exactly the given Arrow types; nothing is materialised.
 
@@ -99,13 +107,49 @@ class Duck:
             tables: what it reads, by name; a stream may be scanned once, and what it raises comes out unchanged.
             where: the user's filter that the query contains, which a failure is then blamed on, and whose time is
                 limited.
+            files: whether it reads files, of which much is held in memory.
+
+        Raises:
+            Busy: while it is read: others read so much at the same time that memory is short.
         """
 
         def batches() -> Iterator[pa.RecordBatch]:
-            with self.connect() as connection:
-                yield from streamed(connection, sql, schema, tables or {}, where, self._settings.filter_seconds)
+            with self.connect() as connection, self._sharing(connection, sql, files) as shared:
+                yield from streamed(connection, shared, schema, tables or {}, where, self._settings.filter_seconds)
 
         return pa.RecordBatchReader.from_batches(schema, batches())
+
+    @contextmanager
+    def _sharing(self, connection: duckdb.DuckDBPyConnection, sql: str, files: bool) -> Iterator[str]:
+        """Yield the query as it is to be run, so that many may read files at a time.
+
+        Each thread holds a row group, those that are read ahead come on top, and what waits to be taken. Whoever comes
+        when every core has something to do gets one thread, one row group ahead, and little that waits: a sixth.
+        """
+        if not files:
+            yield sql
+            return
+        with self._lock:
+            self._reading += 1
+            many = self._reading > _CORES
+        try:
+            # It is of the instance, and counts for queries that begin after it.
+            connection.execute(f"SET read_ahead_depth = {1 if many else -1}")
+            if many:
+                connection.execute("SET streaming_buffer_size = '1MB'")
+            # A limit that keeps the order of rows is computed by one thread.
+            yield f"SELECT * FROM ({sql}) LIMIT {_ALL_ROWS}" if many else sql
+        except StorageFull as error:
+            if not many or not error.message.startswith(_NO_MEMORY):
+                raise
+            raise Busy(
+                f"so much is read at the same time that memory is short: {error.message}",
+                safe="nothing was changed",
+                next_step="ask again in a moment, or raise storage.memory_limit",
+            ) from error
+        finally:
+            with self._lock:
+                self._reading -= 1
 
 
 def streamed(
@@ -257,7 +301,7 @@ def named(error: Exception, where: Filter | None = None) -> LakewardError:
         return StorageFull(f"no space left: {text}", safe="nothing was made visible")
     if isinstance(error, duckdb.OutOfMemoryException) or _MEMORY.match(text):
         return StorageFull(
-            f"DuckDB ran out of memory or of space to spill: {text}",
+            f"{_NO_MEMORY}: {text}",
             safe="nothing was made visible",
             next_step="free space in the scratch directory, or raise storage.memory_limit",
         )

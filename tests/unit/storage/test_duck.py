@@ -9,9 +9,10 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from lakeward.errors import SqlError, StorageError, StorageFull, TimeLimitExceeded, ValueRefused
+from lakeward.errors import Busy, SqlError, StorageError, StorageFull, TimeLimitExceeded, ValueRefused
 from lakeward.storage.duck import Duck, named
 from lakeward.storage.filters import Filter
 from lakeward.storage.settings import StorageSettings
@@ -71,6 +72,33 @@ def test_too_little_memory_is_told(duck: Duck) -> None:
     with pytest.raises(StorageFull, match="out of memory") as caught:
         duck.stream("SELECT len(list(r)) AS n FROM range(100_000_000) AS t(r)", SCHEMA).read_all()
     assert "storage.memory_limit" in str(caught.value.next_step)
+
+
+def test_too_little_memory_for_many_at_a_time_passes(duck: Duck, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = "SELECT len(list(r)) AS n FROM range(100_000_000) AS t(r)"
+    with pytest.raises(StorageFull):
+        duck.stream(query, SCHEMA, files=True).read_all()
+    monkeypatch.setattr("lakeward.storage.duck._CORES", 0)
+    with pytest.raises(Busy, match="memory is short"):
+        duck.stream(query, SCHEMA, files=True).read_all()
+
+
+def test_many_who_read_files_at_a_time_hold_little_and_get_the_same(
+    duck: Duck, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.table({"n": range(400_000)}, SCHEMA)
+    pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=50_000)
+    query = f"SELECT n FROM read_parquet('{tmp_path / 'rows.parquet'}')"
+    monkeypatch.setattr("lakeward.storage.duck._CORES", 2)
+    streams = [duck.stream(query, SCHEMA, files=True) for _ in range(5)]
+    first = [next(stream) for stream in streams]
+    with duck.connect() as connection:
+        [(buffer,)] = connection.execute("SELECT current_setting('streaming_buffer_size')").fetchall()
+        assert connection.execute("SELECT current_setting('read_ahead_depth')").fetchall() == [(1,)]
+    assert buffer == "10.0 MiB"
+    for begun, stream in zip(first, streams, strict=True):
+        assert pa.Table.from_batches([begun, *stream]) == rows
+    assert duck.stream(query, SCHEMA, files=True).read_all() == rows
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ class IcebergArm(StorageArm):
         files = self._reading.selected(table, version, scan)
         if files is None:
             return pa.RecordBatchReader.from_batches(target, iter(()))
-        return self._duck.stream(files.sql, target, files.tables, scan.where)
+        return self._duck.stream(files.sql, target, files.tables, scan.where, files=True)
 
     def in_place(self, reads: Sequence[tuple[TableRef, ArmVersion, Scan]]) -> list[InPlace | None]:
         """Name the data files of one snapshot each, if the store lets others open them."""
