@@ -22,6 +22,7 @@ import lakeward
 
 STALLED = 45
 SETTLE_SECONDS = 3
+LEFT_SECONDS = 10
 
 
 @contextmanager
@@ -57,7 +58,7 @@ def _stalled(url: str, process: int, name: str) -> dict[str, object]:
             held_by += answer.endswith(b"200")
         time.sleep(SETTLE_SECONDS)
         held = _resident_mb(process)
-    time.sleep(SETTLE_SECONDS)
+    time.sleep(LEFT_SECONDS)
     after = _resident_mb(process)
     each = (held - before) / held_by
     of_them = {f"of {STALLED} stalled readers": name, "got rows": held_by}

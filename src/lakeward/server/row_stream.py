@@ -58,6 +58,7 @@ class RowStream(StreamingResponse):
                     await asyncio.wait([self._following])
                 await run_in_threadpool(self._lots.close)
                 streams.end()
+                streams.memory.freed()
 
     async def stream_response(self, send: Send) -> None:
         """See Starlette. Without its last chunk the answer is no whole one, as its client sees if it ever reads on."""

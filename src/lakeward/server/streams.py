@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from lakeward.errors import Busy
+from lakeward.server.memory import Memory
 
 MOST = 100
 """So many are open at a time; who comes then is told to come again."""
@@ -33,6 +34,7 @@ class OpenStreams:
         self.most = most
         self.stall_seconds = stall_seconds
         self.open = 0
+        self.memory = Memory()
         self._lock = threading.Lock()
 
     def check(self) -> None:
