@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -122,7 +123,7 @@ def test_settings_of_the_home_count_and_are_beaten_by_flags(tmp_path: Path, data
         assert workspace.settings.sources["warehouse"] == "flag"
 
 
-def test_scratch_of_a_workspace_without_home_is_removed(
+def test_scratch_of_workspaces_without_home_is_in_one_place_and_left_empty(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scratch = tmp_path / "scratch"
@@ -130,8 +131,10 @@ def test_scratch_of_a_workspace_without_home_is_removed(
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     with lakeward.open(database_url=database_url, warehouse=tmp_path / "warehouse") as workspace:
         workspace.create_dataset("m.s.d", {"id": "long"}).write([{"id": 1}], mode="append")
-        assert list(scratch.iterdir())
-    assert list(scratch.iterdir()) == []
+        [shared] = scratch.iterdir()
+        assert stat.S_IMODE(shared.stat().st_mode) == 0o700
+    assert list(scratch.iterdir()) == [shared]
+    assert list(shared.iterdir()) == []
 
 
 def test_open_twice_closes_twice(database_url: str, tmp_path: Path) -> None:
