@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 import lakeward
 from lakeward.control.embedded import EmbeddedPostgres
-from support.covering import MARK, without_others
+from support.covering import MARK, take_turn, without_others
 from support.databases import WORKSPACE, drop_database, made_database, make_template, never_wait_for_the_disk
 
 # Where the server of the tests is kept, if so many bytes are free: each worker's takes up to 1 GiB.
@@ -34,9 +34,12 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", f"{MARK}(*together): play so many cells that the values of these parameters meet"
-    )
+    take_turn()
+    config.addinivalue_line("markers", f"{MARK}(*together): play the cells in which the values of these meet")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(take_turn())
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

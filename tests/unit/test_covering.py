@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from support.covering import cover
+from support.covering import FEW, TURNS, cover, in_turn
 
 CELLS = [
     {"arm": arm, "verb": verb, "point": point}
@@ -43,3 +43,16 @@ def test_the_same_ones_in_every_process() -> None:
 def test_a_parameter_that_there_is_not_is_an_error() -> None:
     with pytest.raises(KeyError, match="place"):
         cover(CELLS, ["arm place"])
+
+
+def test_in_as_many_runs_as_there_are_turns_each_cell_is_played_once() -> None:
+    cells = list(range(11))
+    played = [in_turn(cells, turn) for turn in range(TURNS)]
+    assert sorted(cell for each in played for cell in each) == cells
+    assert all(len(each) >= len(cells) // TURNS for each in played)
+
+
+@pytest.mark.parametrize("turn", range(TURNS))
+def test_of_few_cells_all_are_played(turn: int) -> None:
+    assert in_turn(list(range(FEW)), turn) == list(range(FEW))
+    assert in_turn(list(range(FEW + 1)), turn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 import lakeward
 from lakeward.compute import duckdb_session
-from lakeward.compute.duckdb_plan import Plan, read_plan
+from lakeward.compute.duckdb_session import Session
 from lakeward.errors import ExpectationFailed
 from lakeward.pipelines.models.registered import ModelVersion
 from lakeward.pipelines.project import Project
@@ -168,20 +169,29 @@ def test_what_the_next_query_does_not_need_is_not_read_in_place(
     project: Callable[[str], Project],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rows on Iceberg are read by the engine itself: what it scans is in the plans of its queries."""
+    """Rows on Iceberg are read by the engine itself: what it scans is in its plan."""
     columns = {"id": "long", "v": "double", "t": "string"}
     rows = workspace.create_dataset("main.raw.rows", columns, ["id"], arm="iceberg")
     fill(rows, 5)
     scanned: list[list[str]] = []
 
-    def spying(plan: list[dict[str, Any]]) -> Plan:
-        nodes = [*plan]
+    sessions: list[Session] = []
+    start, exported = Session.start, duckdb_session.exported
+
+    def starting(self: Session, *given: Any) -> Any:
+        sessions.append(self)
+        return start(self, *given)
+
+    def explaining(sql: str, columns: Any) -> str:
+        # Right before the query runs, with its inputs in place.
+        nodes = json.loads(sessions[-1]._explained(sql, sql))
         for node in nodes:
             nodes += node["children"]
         scanned.extend(node["extra_info"]["Projections"] for node in nodes if node["name"] == "READ_PARQUET")
-        return read_plan(plan)
+        return exported(sql, columns)
 
-    monkeypatch.setattr(duckdb_session, "read_plan", spying)
+    monkeypatch.setattr(Session, "start", starting)
+    monkeypatch.setattr(duckdb_session, "exported", explaining)
     head, _, _ = SHARED.format(arm="postgres", other="iceberg").partition("  sides:")
     few = "  few: {transform: 'select t, y from scored'}\n"
     add("def f(batch):\n    return [2.0] * batch.num_rows\n", features="v:double")
