@@ -109,6 +109,28 @@ def test_a_large_copy_that_is_not_equal_any_more_is_made_anew(
     assert dataset.rows(identity=True, arm="postgres") == dataset.rows(identity=True, arm="iceberg")
 
 
+@pytest.mark.parametrize(("source", "target"), PAIRS[:2])
+def test_a_large_copy_whose_rows_somebody_removes_before_they_are_compared_is_made_anew(
+    shared: lakeward.Workspace, monkeypatch: pytest.MonkeyPatch, source: str, target: str
+) -> None:
+    """As who cancels a flip does, between two steps of another process."""
+    monkeypatch.setattr(copying, "AT_ONCE_ROWS", 1)
+    dataset = ArmUnderTest(shared, source).create({"id": "long", "note": "string"}, ["id"])
+    dataset.write([{"id": number, "note": "a"} for number in range(9)])
+    backfill = shared.replication.backfill
+
+    def removed_behind(*given: Any, **named: Any) -> Any:
+        done = backfill(*given, **named)
+        shared.replication.drain(dataset.record, target)
+        return done
+
+    monkeypatch.setattr(shared.replication, "backfill", removed_behind)
+    assert copy(dataset, target).committed
+    assert dataset.rows(identity=True, arm=target) == dataset.rows(identity=True, arm=source)
+    assert len(set(verify(dataset).values())) == 1 and len(verify(dataset)) == 2
+    assert dataset.leftovers() == {}
+
+
 def test_a_second_copy_does_nothing(dataset: HeldDataset, pair: tuple[str, str]) -> None:
     dataset.write(rows(1))
     copy(dataset, pair[1])

@@ -84,7 +84,7 @@ class Copying:
         """Bring a version to the arm while writers go on, and compare all its rows; return its number and digest.
 
         Returns:
-            None: what the arm had before is not equal, and has to be written anew.
+            None: what the arm had before is not equal, or others removed one of the two; it has to be written anew.
 
         Raises:
             ParityMismatch: what was brought is not; it was removed.
@@ -96,12 +96,15 @@ class Copying:
         dataset = self._tree.by_id(dataset.id)
         waiting, table = replication.proving.waiting(dataset, to), table_ref(dataset)
         version = waiting.version if waiting is not None else replication.lag(dataset, to).holds
-        assert version is not None, "it was brought"
+        # Between two steps others may remove what was brought, or the rows that it was brought of.
+        if version is None:
+            return None
         serving = self._routing.resolve(dataset, dataset.route.primary_arm, version)
         copied = (
             self._routing.resolve(dataset, to, version) if waiting is None else Place(self._routing.arm(to), waiting)
         )
-        assert serving is not None and copied is not None, "both hold it"
+        if serving is None or copied is None:
+            return None
         digests = {each.arm.name: each.arm.digest(table, each.version) for each in (serving, copied)}
         parity = Parity(dataset.name, version, digests)
         if waiting is not None:

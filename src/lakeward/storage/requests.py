@@ -104,7 +104,7 @@ class Output:
         author: the person who edited the rows, for the audit log; None: no person did.
         idempotency_key: names the request: one that is repeated with its key changes nothing, and gets the first one's
             result. Either every output of a build has one, or none.
-        bring: prepares a version of another arm, instead of `rows`; only for a transaction that makes no version.
+        bring: prepares rows that another arm has, instead of `rows`: those of a version that is there, or of a copy.
     """
 
     dataset: DatasetRecord
